@@ -1,0 +1,317 @@
+"""The measurement table: its columns, units, checks and content ids. Written once, used by every room.
+
+One row is one workload on one target under one condition in one process. Everything is in SI base units.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from bayesperf.errors import TableError
+
+__all__ = [
+    "COLUMNS",
+    "SCHEMA_VERSION",
+    "SHAPE_COLUMNS",
+    "Column",
+    "add_flag",
+    "canonical",
+    "has_flag",
+    "rows_for",
+    "validate",
+    "validate_workloads",
+    "with_ids",
+]
+
+SCHEMA_VERSION = 1
+
+Kind = Literal["text", "number", "integer", "numbers", "integers"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the measurement table.
+
+    Parameters
+    ----------
+    name
+        Column name; the unit is its suffix where there is one.
+    kind
+        ``text``, ``number``, ``integer``, or a list of them (``numbers``, ``integers``).
+    unit
+        SI unit, ``-`` for none.
+    meaning
+        What it holds.
+    required
+        Whether a table without it is refused.
+    lower
+        Smallest value allowed, or None.
+    strict
+        Whether `lower` itself is excluded.
+    choices
+        The only values allowed, or empty.
+    """
+
+    name: str
+    kind: Kind
+    unit: str
+    meaning: str
+    required: bool = False
+    lower: float | None = None
+    strict: bool = False
+    choices: tuple[str, ...] = ()
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("target", "text", "-", "what was measured: device, count, software stack, sharing mode", required=True),
+    Column("device", "text", "-", "key into the spec sheets; absent means `target` is the key"),
+    Column("op", "text", "-", "operation family", required=True),
+    Column("dtype", "text", "-", "element type, or precision mode where it differs"),
+    Column("flops", "number", "FLOP", "work of one execution, by formula; 0: no compute term", True, 0.0),
+    Column("bytes", "number", "byte", "compulsory memory traffic of one execution; 0: no memory term", True, 0.0),
+    Column("time_s", "number", "s", "central time of one execution", True, 0.0, strict=True),
+    Column("statistic", "text", "-", "what time_s is: slope, median, min, mean, ..."),
+    Column("time_se_s", "number", "s", "standard error of time_s", lower=0.0),
+    Column("samples_s", "numbers", "s", "every raw sample"),
+    Column("samples_iterations", "integers", "-", "chained iterations of each raw sample"),
+    Column("intercept_s", "number", "s", "launch and allocation, from the same slope fit"),
+    Column("intercept_se_s", "number", "s", "standard error of intercept_s", lower=0.0),
+    Column("working_set_bytes", "number", "byte", "footprint", lower=0.0),
+    Column("parallelism", "number", "-", "independent output elements", lower=0.0),
+    Column("message_bytes", "number", "byte", "bytes per rank", lower=0.0),
+    Column("n_devices", "number", "-", "ranks", lower=1.0),
+    Column("campaign", "text", "-", "measurements made together (a day, a boot, a source's collection run)"),
+    Column("stack", "text", "-", "software stack and version, where it varies within a target"),
+    Column("role", "text", "-", "fit (when absent) or heldout", choices=("fit", "heldout")),
+    Column("condition", "text", "-", "hot or cold, burst or sustained, joined by +; absent: hot+burst"),
+    Column("corunners", "text", "-", "what ran beside it, op:count joined by +; absent: alone"),
+    Column("process", "text", "-", "which fresh process"),
+    Column("flags", "text", "-", "labels (disturbed, outlier, above-ceiling, ...) joined by +"),
+    Column("stop_reason", "text", "-", "why sampling stopped"),
+    Column("measurement_id", "text", "-", "content hash of the row with its source and ordinal"),
+    Column("provenance_id", "text", "-", "key into the provenance records stored in the same file"),
+)
+
+SHAPE_COLUMNS = ("m", "n", "k", "batch", "rows", "cols", "heads", "sequence", "head_dim", "hidden", "elements")
+"""Shape columns our own probes use. Any other numeric column of a table may serve as a shape as well."""
+
+_BY_NAME = {column.name: column for column in COLUMNS}
+
+
+def validate(table: pd.DataFrame, *, source: str = "table", first_row: int = 0) -> pd.DataFrame:
+    """Check a measurement table against the contract and return it with normalised types.
+
+    Parameters
+    ----------
+    table
+        Columns as in `COLUMNS`; unknown columns are kept untouched.
+    source
+        Name for error messages, such as the file's path.
+    first_row
+        Number of the first row as the user sees it (2 for a CSV file, whose first line is the header).
+
+    Raises
+    ------
+    TableError
+        Names source, row and column of the first thing that is wrong.
+    """
+    _require(table, [c.name for c in COLUMNS if c.required], source)
+    return _checked(table, source, first_row, optional=frozenset())
+
+
+def validate_workloads(table: pd.DataFrame, *, source: str = "workloads", first_row: int = 0) -> pd.DataFrame:
+    """Check a table of workloads to predict: like `validate`, but without target and time.
+
+    Raises
+    ------
+    TableError
+        Names source, row and column of the first thing that is wrong.
+    """
+    _require(table, ["op", "flops", "bytes"], source)
+    return _checked(table, source, first_row, optional=frozenset({"target", "time_s"}))
+
+
+def _require(table: pd.DataFrame, names: Iterable[str], source: str) -> None:
+    duplicated = table.columns[table.columns.duplicated()]
+    if len(duplicated):
+        raise TableError("this column appears twice", source=source, column=str(duplicated[0]))
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        have = ", ".join(map(str, table.columns[:20])) or "none"
+        raise TableError(f"required column(s) missing: {', '.join(missing)}; the table has: {have}", source=source)
+
+
+def _checked(table: pd.DataFrame, source: str, first_row: int, optional: frozenset[str]) -> pd.DataFrame:
+    if not len(table):
+        raise TableError("the table has no rows", source=source)
+    attrs, table = table.attrs, table.reset_index(drop=True)
+    columns: dict[str, Any] = {str(name): table[name] for name in table.columns}
+    for name in columns:
+        spec = _BY_NAME.get(name)
+        if spec is not None:
+            required = spec.required and name not in optional
+            columns[name] = _check_column(columns[name], spec, required, source, first_row)
+    checked = pd.DataFrame(columns)
+    _check_unique_ids(checked, source, first_row)
+    _check_samples(checked, source, first_row)
+    checked.attrs = attrs
+    return checked
+
+
+def _check_column(values: pd.Series, spec: Column, required: bool, source: str, first_row: int) -> pd.Series:
+    if spec.kind in ("numbers", "integers"):
+        return values
+    if spec.kind == "text":
+        return _check_text(values, spec, required, source, first_row)
+    numbers = pd.to_numeric(values, errors="coerce").astype("float64")
+    missing = values.isna() | (values.astype(object) == "")
+    at = _first(numbers.isna() & ~missing)
+    if at is not None:
+        _fail(f"{values.iloc[at]!r} is not a number", spec, source, first_row, at)
+    at = _first(numbers.isna()) if required else None
+    if at is not None:
+        _fail("the value is missing (NaN)", spec, source, first_row, at)
+    at = _first(np.isinf(numbers))
+    if at is not None:
+        _fail(f"{numbers.iloc[at]!r} is not finite", spec, source, first_row, at)
+    if spec.lower is not None:
+        at = _first(numbers <= spec.lower if spec.strict else numbers < spec.lower)
+        if at is not None:
+            bound = "greater than" if spec.strict else "at least"
+            _fail(f"{numbers.iloc[at]:.6g} is not {bound} {spec.lower:g} {spec.unit}", spec, source, first_row, at)
+    return numbers
+
+
+def _check_text(values: pd.Series, spec: Column, required: bool, source: str, first_row: int) -> pd.Series:
+    missing = values.isna() | (values.astype(object) == "")
+    at = _first(missing) if required else None
+    if at is not None:
+        _fail("the value is missing", spec, source, first_row, at)
+    text = values.astype(object).map(_as_text).astype(object).where(~missing, None)
+    if spec.choices:
+        at = _first(~missing & ~text.isin(spec.choices))
+        if at is not None:
+            _fail(f"{text.iloc[at]!r} is none of: {', '.join(spec.choices)}", spec, source, first_row, at)
+    return text
+
+
+def _as_text(value: Any) -> Any:
+    # 2024.0 read from a column with gaps means the label 2024.
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return value if value is None else str(value)
+
+
+def _check_unique_ids(table: pd.DataFrame, source: str, first_row: int) -> None:
+    if "measurement_id" in table:
+        ids = table["measurement_id"]
+        at = _first(ids.notna() & ids.duplicated())
+        if at is not None:
+            _fail(f"{ids.iloc[at]!r} is given twice", _BY_NAME["measurement_id"], source, first_row, at)
+
+
+def _check_samples(table: pd.DataFrame, source: str, first_row: int) -> None:
+    if not {"samples_s", "samples_iterations"} <= set(table.columns):
+        return
+    for at, (samples, counts) in enumerate(zip(table["samples_s"], table["samples_iterations"], strict=True)):
+        if _length(samples) != _length(counts):
+            problem = f"{_length(samples)} samples but {_length(counts)} iteration counts"
+            _fail(problem, _BY_NAME["samples_s"], source, first_row, at)
+
+
+def _length(value: Any) -> int:
+    return len(value) if hasattr(value, "__len__") and not isinstance(value, str) else 0
+
+
+def _first(mask: Any) -> int | None:
+    where = np.flatnonzero(np.asarray(mask, dtype=bool))
+    return int(where[0]) if len(where) else None
+
+
+def _fail(problem: str, spec: Column, source: str, first_row: int, at: int) -> None:
+    raise TableError(problem, source=source, row=first_row + at, column=spec.name)
+
+
+def rows_for(table: pd.DataFrame, role: Literal["fit", "heldout"]) -> pd.DataFrame:
+    """Rows of one role; an absent role means ``fit``. Keeps ``attrs``."""
+    if "role" not in table:
+        return table if role == "fit" else table.iloc[:0]
+    is_heldout = (table["role"] == "heldout").to_numpy()
+    return table[is_heldout if role == "heldout" else ~is_heldout].reset_index(drop=True)
+
+
+# Flags: labels joined by "+".
+
+
+def add_flag(flags: str | None, label: str) -> str:
+    """Add a label to a flags cell; labels stay unique and sorted."""
+    return "+".join(sorted({*(flags.split("+") if flags else ()), label}))
+
+
+def has_flag(table: pd.DataFrame, label: str) -> np.ndarray:
+    """Boolean per row, shape (n_rows,): whether the row carries `label`."""
+    if "flags" not in table:
+        return np.zeros(len(table), dtype=bool)
+    return np.array([isinstance(f, str) and label in f.split("+") for f in table["flags"]], dtype=bool)
+
+
+# Content ids.
+
+
+def with_ids(table: pd.DataFrame, *, source: str) -> pd.DataFrame:
+    """Give every row without one its ``measurement_id``: a hash of its content, its source and its ordinal.
+
+    Equal rows of one source differ by their ordinal, so nothing measured twice is merged by accident.
+    """
+    table = table.copy(deep=False)
+    old = table["measurement_id"] if "measurement_id" in table else pd.Series([None] * len(table), dtype=object)
+    names = [str(n) for n in table.columns if n != "measurement_id"]
+    seen: dict[str, int] = {}
+    ids = []
+    for existing, row in zip(old, _records(table, names), strict=True):
+        if isinstance(existing, str):
+            ids.append(existing)
+            continue
+        content = canonical(row)
+        ordinal = seen[content] = seen.get(content, -1) + 1
+        ids.append(hashlib.sha256(f"{content}|{source}|{ordinal}".encode()).hexdigest()[:16])
+    table["measurement_id"] = pd.Series(ids, dtype=object, index=table.index)
+    return table
+
+
+def _records(table: pd.DataFrame, names: list[str]) -> Iterator[dict[str, Any]]:
+    for values in zip(*(table[name] for name in names), strict=True):
+        yield dict(zip(names, values, strict=True))
+
+
+def canonical(record: Mapping[str, Any]) -> str:
+    """Canonical JSON of a record: sorted keys, shortest float repr, absent values left out."""
+    return json.dumps(_plain(record), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        plain = {str(k): _plain(v) for k, v in value.items()}
+        return {k: v for k, v in plain.items() if v is not None}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        # 3.0 and 3 are one value, whichever file format it came through.
+        return (
+            int(value) if value.is_integer() and abs(value) < 2**53 else value if math.isfinite(value) else repr(value)
+        )
+    return value if isinstance(value, bool | int | str) else str(value)
