@@ -94,9 +94,8 @@ def spec_of(targets: pd.DataFrame | None, device: str, *, required: bool = False
         if required:
             raise UnknownNameError("spec sheet", device, [] if targets is None else list(targets.index))
         return {}
-    row = targets.loc[device]
-    names = [c for c in targets.columns if c in NUMERIC or _is_peak(c)]
-    return {name: float(row[name]) for name in names if pd.notna(row[name])}
+    numbers = targets[[c for c in targets.columns if c in NUMERIC or _is_peak(c)]].loc[[device]].astype("float64")
+    return {str(name): float(value) for name, value in numbers.iloc[0].items() if np.isfinite(value)}
 
 
 def above_ceiling(table: pd.DataFrame, targets: pd.DataFrame | None) -> list[str | None]:

@@ -131,7 +131,8 @@ def _write(table: pd.DataFrame, path: Path, facts: Mapping[str, Any]) -> None:
     plain.attrs = {}
     for name in plain.columns:
         if name in ("samples_s", "samples_iterations"):
-            plain[name] = [v if isinstance(v, Iterable) and not isinstance(v, str) else None for v in plain[name]]
+            lists = [v if isinstance(v, Iterable) and not isinstance(v, str) else None for v in plain[name]]
+            plain[name] = pd.Series(lists, dtype=object, index=plain.index)
     arrow = pa.Table.from_pandas(plain, preserve_index=False)
     metadata = {**(arrow.schema.metadata or {}), METADATA_KEY: json.dumps(facts, sort_keys=True).encode()}
     arrow = arrow.replace_schema_metadata(metadata)
@@ -189,9 +190,8 @@ def read_table(path: str | Path) -> tuple[pd.DataFrame, int]:
 def _read_parquet(path: Path) -> pd.DataFrame:
     try:
         arrow = pq.read_table(path)
-        table = arrow.replace_schema_metadata(
-            {k: v for k, v in (arrow.schema.metadata or {}).items() if k == b"pandas"}
-        ).to_pandas()
+        index_free = {k: v for k, v in (arrow.schema.metadata or {}).items() if k == b"pandas"}
+        table: pd.DataFrame = arrow.replace_schema_metadata(index_free).to_pandas()
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UnsupportedFileError(f"{path}: truncated or damaged Parquet file: {reason}") from error
@@ -239,7 +239,7 @@ def concat(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
     repeated = joined["measurement_id"].duplicated(keep=False)
     content: dict[str, str] = {}
     for at, row in joined[repeated].iterrows():
-        text = canonical(row.to_dict())
+        text = canonical({str(k): v for k, v in row.items()})
         if content.setdefault(row["measurement_id"], text) != text:
             problem = f"id {row['measurement_id']!r} is given twice, with different contents"
             raise TableError(problem, source="joined tables", row=int(str(at)), column="measurement_id")
