@@ -19,15 +19,18 @@ from bayesperf.errors import TableError
 
 __all__ = [
     "COLUMNS",
+    "EXCLUDED",
     "SCHEMA_VERSION",
     "SHAPE_COLUMNS",
     "Column",
     "add_flag",
     "canonical",
     "has_flag",
+    "is_excluded",
     "rows_for",
     "validate",
     "validate_workloads",
+    "with_flags",
     "with_ids",
 ]
 
@@ -250,6 +253,9 @@ def rows_for(table: pd.DataFrame, role: Literal["fit", "heldout"]) -> pd.DataFra
 
 # Flags: labels joined by "+".
 
+EXCLUDED = "excluded"
+"""Label beside the reason's own label: a recorded rule leaves this row out of fits."""
+
 
 def add_flag(flags: str | None, label: str) -> str:
     """Add a label to a flags cell; labels stay unique and sorted."""
@@ -261,6 +267,21 @@ def has_flag(table: pd.DataFrame, label: str) -> np.ndarray:
     if "flags" not in table:
         return np.zeros(len(table), dtype=bool)
     return np.array([isinstance(f, str) and label in f.split("+") for f in table["flags"]], dtype=bool)
+
+
+def with_flags(table: pd.DataFrame, mask: np.ndarray, *labels: str) -> pd.DataFrame:
+    """Add labels to the flags of the rows where `mask` (boolean, shape (n_rows,)) holds; a shallow copy."""
+    old = table["flags"] if "flags" in table else [None] * len(table)
+    flags = [f if isinstance(f, str) and f else None for f in old]
+    for at in np.flatnonzero(mask):
+        for label in labels:
+            flags[at] = add_flag(flags[at], label)
+    return table.assign(flags=pd.Series(flags, dtype=object, index=table.index))
+
+
+def is_excluded(table: pd.DataFrame) -> np.ndarray:
+    """Boolean per row, shape (n_rows,): whether a recorded rule leaves the row out of fits."""
+    return has_flag(table, EXCLUDED)
 
 
 # Content ids.
