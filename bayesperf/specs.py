@@ -117,12 +117,18 @@ def above_ceiling(table: pd.DataFrame, targets: pd.DataFrame | None) -> list[str
 
 
 def _candidates(table: pd.DataFrame, rows: np.ndarray, spec: dict[str, float]) -> np.ndarray:
-    # Few rows of a large table can be above anything: only those are looked at one by one.
+    # Few rows of a large table are above anything: only those are looked at, and worded, one by one.
     part = table.iloc[rows]
     time = part["time_s"].to_numpy("float64")
-    peaks = [value for name, value in spec.items() if _is_peak(name)]
-    suspect = part["flops"].to_numpy("float64") > time * min(peaks, default=np.inf)
-    suspect |= part["bytes"].to_numpy("float64") > time * spec.get("bandwidth_bytes_per_s", np.inf)
+    peak = np.full(len(part), np.inf)
+    if "dtype" in part:
+        peak = part["dtype"].map(lambda d: spec.get(f"peak_flops_{d}", np.inf)).to_numpy("float64")
+    suspect = part["flops"].to_numpy("float64") > time * peak
+    footprint = part["bytes"].to_numpy("float64")
+    if "working_set_bytes" in part:
+        footprint = part["working_set_bytes"].fillna(part["bytes"]).to_numpy("float64")
+    bandwidth, cache = spec.get("bandwidth_bytes_per_s", np.inf), spec.get("cache_bytes", np.inf)
+    suspect |= (part["bytes"].to_numpy("float64") > time * bandwidth) & (footprint > cache)
     return rows[suspect]
 
 
