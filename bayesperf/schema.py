@@ -24,9 +24,13 @@ __all__ = [
     "SHAPE_COLUMNS",
     "Column",
     "add_flag",
+    "as_frame",
+    "as_numbers",
+    "as_text",
     "canonical",
     "has_flag",
     "is_excluded",
+    "is_missing",
     "rows_for",
     "validate",
     "validate_workloads",
@@ -126,6 +130,7 @@ def validate(table: pd.DataFrame, *, source: str = "table", first_row: int = 0) 
     TableError
         Names source, row and column of the first thing that is wrong.
     """
+    table = as_frame(table, source)
     _require(table, [c.name for c in COLUMNS if c.required], source)
     return _checked(table, source, first_row, optional=frozenset())
 
@@ -138,12 +143,29 @@ def validate_workloads(table: pd.DataFrame, *, source: str = "workloads", first_
     TableError
         Names source, row and column of the first thing that is wrong.
     """
+    table = as_frame(table, source)
     _require(table, ["op", "flops", "bytes"], source)
     return _checked(table, source, first_row, optional=frozenset({"target", "time_s"}))
 
 
+def as_frame(table: Any, source: str) -> pd.DataFrame:
+    """Check that `table` is a DataFrame, and make named index levels columns.
+
+    Raises
+    ------
+    TableError
+        It is something else.
+    """
+    if not isinstance(table, pd.DataFrame):
+        raise TableError(f"a pandas DataFrame is needed, this is a {type(table).__name__}", source=source)
+    # A key that was made the index (`set_index("target")`, then `to_parquet`) is a column of the table all the same.
+    levels = [n for n in table.index.names if n is not None and n not in table.columns]
+    return table.reset_index(level=levels) if levels else table
+
+
 def _require(table: pd.DataFrame, names: Iterable[str], source: str) -> None:
-    duplicated = table.columns[table.columns.duplicated()]
+    columns = pd.Index([str(name) for name in table.columns])
+    duplicated = columns[columns.duplicated()]
     if len(duplicated):
         raise TableError("this column appears twice", source=source, column=str(duplicated[0]))
     missing = [name for name in names if name not in table.columns]
@@ -171,20 +193,20 @@ def _checked(table: pd.DataFrame, source: str, first_row: int, optional: frozens
 
 def _check_column(values: pd.Series, spec: Column, required: bool, source: str, first_row: int) -> pd.Series:
     if spec.kind in ("numbers", "integers"):
-        return values
+        return _check_lists(values, spec, source, first_row)
     if spec.kind == "text":
         return _check_text(values, spec, required, source, first_row)
-    numbers = pd.to_numeric(values, errors="coerce").astype("float64")
-    missing = values.isna() | (values.astype(object) == "")
+    missing = is_missing(values)
+    numbers = as_numbers(values)
     at = _first(numbers.isna() & ~missing)
     if at is not None:
-        _fail(f"{values.iloc[at]!r} is not a number", spec, source, first_row, at)
-    at = _first(numbers.isna()) if required else None
+        _fail(f"{_shown(values.iloc[at])} is not a number", spec, source, first_row, at)
+    at = _first(missing) if required else None
     if at is not None:
         _fail("the value is missing (NaN)", spec, source, first_row, at)
     at = _first(np.isinf(numbers))
     if at is not None:
-        _fail(f"{numbers.iloc[at]!r} is not finite", spec, source, first_row, at)
+        _fail(f"{_shown(values.iloc[at])} is not finite", spec, source, first_row, at)
     if spec.lower is not None:
         at = _first(numbers <= spec.lower if spec.strict else numbers < spec.lower)
         if at is not None:
@@ -193,24 +215,89 @@ def _check_column(values: pd.Series, spec: Column, required: bool, source: str, 
     return numbers
 
 
+def is_missing(values: pd.Series) -> pd.Series:
+    """Boolean per row: no value, or blank text."""
+    plain = values.astype(object)
+    return values.isna() | plain.map(lambda v: isinstance(v, str) and not v.strip()).astype(bool)
+
+
+def as_numbers(values: pd.Series) -> pd.Series:
+    """Values as float64, NaN where they are not numbers; a date, a truth value or a complex number is none."""
+    if pd.api.types.is_float_dtype(values.dtype) or pd.api.types.is_integer_dtype(values.dtype):
+        return values.astype("float64")
+    return values.astype(object).map(_number).astype("float64")
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool | np.bool_ | bytes | complex) or value is None or value is pd.NA:
+        return math.nan
+    if isinstance(value, str) and "_" in value:
+        # Python's float() takes 1_000; no data file means that.
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+    except (TypeError, ValueError):
+        return math.nan
+
+
 def _check_text(values: pd.Series, spec: Column, required: bool, source: str, first_row: int) -> pd.Series:
-    missing = values.isna() | (values.astype(object) == "")
+    missing = is_missing(values)
     at = _first(missing) if required else None
     if at is not None:
         _fail("the value is missing", spec, source, first_row, at)
-    text = values.astype(object).map(_as_text).astype(object).where(~missing, None)
+    text = values.astype(object).map(as_text).astype(object)
+    at = _first(~missing & text.isna())
+    if at is not None:
+        _fail(f"{_shown(values.iloc[at])} is not text", spec, source, first_row, at)
+    text = text.where(~missing, None)
     if spec.choices:
         at = _first(~missing & ~text.isin(spec.choices))
         if at is not None:
-            _fail(f"{text.iloc[at]!r} is none of: {', '.join(spec.choices)}", spec, source, first_row, at)
+            _fail(f"{_shown(text.iloc[at])} is none of: {', '.join(spec.choices)}", spec, source, first_row, at)
     return text
 
 
-def _as_text(value: Any) -> Any:
+def _check_lists(values: pd.Series, spec: Column, source: str, first_row: int) -> pd.Series:
+    """Lists of positive numbers (or of counts, for integers); None where there is none."""
+    lists: list[Any] = []
+    for at, value in enumerate(values.astype(object)):
+        absent = value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
+        if absent or (isinstance(value, str) and not value.strip()):
+            lists.append(None)
+            continue
+        try:
+            numbers = np.asarray(json.loads(value) if isinstance(value, str) else value)
+        except ValueError:
+            numbers = np.array("")
+        if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iuf"):
+            _fail("not a list of numbers; in CSV write it as [1.5, 2.5]", spec, source, first_row, at)
+        wrong = ~np.isfinite(numbers) | (numbers < 0 if spec.kind == "integers" else numbers <= 0)
+        if spec.kind == "integers":
+            wrong |= numbers != np.floor(numbers)
+        if wrong.any():
+            what = "a count" if spec.kind == "integers" else "a positive number"
+            _fail(
+                f"its element {int(np.argmax(wrong))}, {numbers[wrong][0]}, is not {what}", spec, source, first_row, at
+            )
+        lists.append(numbers.astype("int64" if spec.kind == "integers" else "float64"))
+    return pd.Series(lists, index=values.index, dtype=object)
+
+
+def as_text(value: Any) -> str | None:
+    """One cell as a label, stripped; None if it is no text: a list, a mapping, what UTF-8 cannot hold."""
+    try:
+        value = value.decode() if isinstance(value, bytes) else value
+        str(value).encode()
+    except UnicodeError:
+        return None
+    if isinstance(value, Mapping | list | tuple | set | np.ndarray) or value is None:
+        return None
     # 2024.0 read from a column with gaps means the label 2024.
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return value if value is None else str(value)
+    return str(value).strip()
 
 
 def _check_unique_ids(table: pd.DataFrame, source: str, first_row: int) -> None:
@@ -218,7 +305,7 @@ def _check_unique_ids(table: pd.DataFrame, source: str, first_row: int) -> None:
         ids = table["measurement_id"]
         at = _first(ids.notna() & ids.duplicated())
         if at is not None:
-            _fail(f"{ids.iloc[at]!r} is given twice", _BY_NAME["measurement_id"], source, first_row, at)
+            _fail(f"{_shown(ids.iloc[at])} is given twice", _BY_NAME["measurement_id"], source, first_row, at)
 
 
 def _check_samples(table: pd.DataFrame, source: str, first_row: int) -> None:
@@ -228,6 +315,12 @@ def _check_samples(table: pd.DataFrame, source: str, first_row: int) -> None:
         if _length(samples) != _length(counts):
             problem = f"{_length(samples)} samples but {_length(counts)} iteration counts"
             _fail(problem, _BY_NAME["samples_s"], source, first_row, at)
+
+
+def _shown(value: Any) -> str:
+    """A cell as an error message shows it: short, and without NumPy's wrapping."""
+    text = repr(value.item() if isinstance(value, np.generic) else value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _length(value: Any) -> int:
@@ -303,7 +396,7 @@ def with_ids(table: pd.DataFrame, *, source: str) -> pd.DataFrame:
             continue
         content = canonical(row)
         ordinal = seen[content] = seen.get(content, -1) + 1
-        ids.append(hashlib.sha256(f"{content}|{source}|{ordinal}".encode()).hexdigest()[:16])
+        ids.append(hashlib.sha256(f"{content}|{source}|{ordinal}".encode(errors="backslashreplace")).hexdigest()[:16])
     table["measurement_id"] = pd.Series(ids, dtype=object, index=table.index)
     return table
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesperf.errors import InputError, TableError, UnknownNameError
-from bayesperf.schema import add_flag
+from bayesperf.errors import TableError, UnknownNameError
+from bayesperf.schema import add_flag, as_frame, as_numbers, as_text, is_missing
+from bayesperf.store import read_table
 
 __all__ = ["above_ceiling", "check_targets", "flag_above_ceiling", "read_targets", "slug", "spec_of"]
 
@@ -36,14 +37,8 @@ def read_targets(path: str | Path) -> pd.DataFrame:
     TableError, InputError
         Names the file, row and column.
     """
-    path = Path(path)
-    try:
-        table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, comment="#")
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except (ValueError, OSError) as error:
-        raise InputError(f"{path}: cannot be read as a spec-sheet table: {error}") from error
-    return check_targets(table, source=str(path), first_row=0 if path.suffix == ".parquet" else 2)
+    table, first_row = read_table(path, comment="#")
+    return check_targets(table, source=str(path), first_row=first_row)
 
 
 def check_targets(table: pd.DataFrame, *, source: str = "targets", first_row: int = 0) -> pd.DataFrame:
@@ -54,27 +49,29 @@ def check_targets(table: pd.DataFrame, *, source: str = "targets", first_row: in
     TableError
         Names source, row and column.
     """
-    if table.index.name == "device":
-        table = table.reset_index()
+    table = as_frame(table, source)
+    have = pd.Index([str(name) for name in table.columns])
+    if have.duplicated().any():
+        raise TableError("this column appears twice", source=source, column=have[have.duplicated()][0])
     if "device" not in table and "target" in table:
         table = table.rename(columns={"target": "device"})
     if "device" not in table:
         raise TableError("the key column 'device' (or 'target') is missing", source=source)
     table = table.reset_index(drop=True).copy()
     for name in [c for c in table.columns if c in NUMERIC or _is_peak(c)]:
-        numbers = pd.to_numeric(table[name], errors="coerce")
-        bad = (numbers.isna() & table[name].notna()) | (numbers <= 0) | np.isinf(numbers)
+        numbers = as_numbers(table[name])
+        bad = (numbers.isna() & ~is_missing(table[name])) | (numbers <= 0) | np.isinf(numbers)
         if bad.any():
             at = int(np.flatnonzero(bad)[0])
             problem = f"{table[name].iloc[at]!r} is not a positive number"
             raise TableError(problem, source=source, row=first_row + at, column=name)
-        table[name] = numbers.astype("float64")
-    repeated = table["device"].isna() | table["device"].duplicated()
+        table[name] = numbers
+    table["device"] = table["device"].astype(object).map(as_text).astype(object)
+    repeated = is_missing(table["device"]) | table["device"].duplicated()
     if repeated.any():
         at = int(np.flatnonzero(repeated)[0])
         problem = f"{table['device'].iloc[at]!r} is missing or given twice"
         raise TableError(problem, source=source, row=first_row + at, column="device")
-    table["device"] = table["device"].astype(str)
     return table.set_index("device")
 
 

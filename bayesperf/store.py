@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import os
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bayesperf.errors import InputError, TableError, UnsupportedFileError
-from bayesperf.schema import SCHEMA_VERSION, canonical, validate, with_ids
+from bayesperf.schema import COLUMNS, SCHEMA_VERSION, canonical, validate, validate_workloads, with_ids
 
 __all__ = [
     "atomic_write",
@@ -24,10 +26,13 @@ __all__ = [
     "provenance_of",
     "read_measurements",
     "read_table",
+    "read_workloads",
     "with_provenance",
     "write_failures",
     "write_measurements",
 ]
+
+_TEXT = frozenset(column.name for column in COLUMNS if column.kind == "text")
 
 METADATA_KEY = b"bayesperf"
 PROVENANCE = "provenance"
@@ -43,10 +48,21 @@ def atomic_write(path: str | Path, write: Callable[[Path], None]) -> None:
         Where the file ends up.
     write
         Called with a temporary path in the same folder; what it leaves there is flushed, then renamed.
+
+    Raises
+    ------
+    InputError
+        The path is a folder, or lies where nothing can be written.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    # Through a symbolic link, so that the link stays one.
+    path = Path(path).resolve()
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; name a file in it")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", suffix=".part", dir=path.parent)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
     os.close(handle)
     temporary = Path(name)
     try:
@@ -127,16 +143,23 @@ def _parquet(path: str | Path) -> Path:
 
 def _write(table: pd.DataFrame, path: Path, facts: Mapping[str, Any]) -> None:
     facts = {"schema_version": SCHEMA_VERSION, PROVENANCE: provenance_of(table), **facts}
-    plain = table.copy(deep=False)
-    plain.attrs = {}
-    for name in plain.columns:
-        if name in ("samples_s", "samples_iterations"):
-            lists = [v if isinstance(v, Iterable) and not isinstance(v, str) else None for v in plain[name]]
-            plain[name] = pd.Series(lists, dtype=object, index=plain.index)
-    arrow = pa.Table.from_pandas(plain, preserve_index=False)
+    columns = {str(name): _arrow(table[name]) for name in table.columns}
+    arrow = pa.table(columns) if columns else pa.table({})
     metadata = {**(arrow.schema.metadata or {}), METADATA_KEY: json.dumps(facts, sort_keys=True).encode()}
     arrow = arrow.replace_schema_metadata(metadata)
     atomic_write(path, lambda temporary: pq.write_table(arrow, temporary, compression="zstd"))
+
+
+def _arrow(values: pd.Series) -> pa.Array:
+    try:
+        array = pa.Array.from_pandas(values)
+        if not (pa.types.is_struct(array.type) and not array.type.num_fields):
+            return array
+    except (pa.ArrowException, OverflowError, UnicodeError):
+        pass
+    # An unknown column of mixed kinds, such as 1 and "a": kept as the text of its values.
+    text = [None if pd.api.types.is_scalar(v) and pd.isna(v) else str(v) for v in values]
+    return pa.array([t and t.encode(errors="backslashreplace").decode() for t in text], pa.string())
 
 
 # Reading.
@@ -158,13 +181,42 @@ def read_measurements(path: str | Path) -> pd.DataFrame:
     UnsupportedFileError
         Truncated, foreign, or of a newer version.
     """
-    path = Path(path)
+    return with_ids(_read_checked(Path(path), validate), source=Path(path).name)
+
+
+def read_workloads(path: str | Path) -> pd.DataFrame:
+    """Read a table of workloads to predict, CSV or Parquet: like `read_measurements`, but without target and time.
+
+    Raises
+    ------
+    TableError, UnsupportedFileError
+        As `read_measurements`.
+    """
+    return _read_checked(Path(path), validate_workloads)
+
+
+def _read_checked(path: Path, check: Callable[..., pd.DataFrame]) -> pd.DataFrame:
     table, first_row = read_table(path)
-    return with_ids(validate(table, source=str(path), first_row=first_row), source=path.name)
+    try:
+        return check(table, source=str(path), first_row=first_row)
+    except TableError as error:
+        if first_row == 0 or error.row is None:
+            raise
+        line = _line_of(path, error.row - first_row)
+        raise TableError(error.problem, source=error.source, row=line, column=error.column) from None
 
 
-def read_table(path: str | Path) -> tuple[pd.DataFrame, int]:
+def read_table(path: str | Path, *, comment: str | None = None) -> tuple[pd.DataFrame, int]:
     """Read CSV or Parquet without checking its columns; also returns the number of its first row for messages.
+
+    CSV is UTF-8 text with a header line, separated by commas, semicolons or tabs; numbers have a decimal point.
+
+    Parameters
+    ----------
+    path
+        The file.
+    comment
+        Character that starts a comment in CSV, or None.
 
     Raises
     ------
@@ -173,27 +225,76 @@ def read_table(path: str | Path) -> tuple[pd.DataFrame, int]:
     """
     path = Path(path)
     if not path.is_file():
-        raise InputError(f"{path}: no such file")
+        what = "is a folder" if path.is_dir() else "is not a regular file" if path.exists() else "no such file"
+        raise InputError(f"{path}: {what}")
     with path.open("rb") as file:
-        magic = file.read(4)
-    if magic == b"PAR1":
+        start = file.read(4096)
+    if start[:4] == b"PAR1":
         return _read_parquet(path), 0
-    if path.suffix == ".parquet" or b"\0" in magic:
-        raise UnsupportedFileError(f"{path}: not a Parquet file (it starts with {magic!r}), or truncated")
+    if path.suffix == ".parquet":
+        raise UnsupportedFileError(f"{path}: not a Parquet file (it starts with {start[:4]!r}), or truncated")
+    if b"\0" in start:
+        raise UnsupportedFileError(f"{path}: neither UTF-8 text (CSV) nor Parquet; it starts with {start[:4]!r}")
+    return _read_csv(path, comment), 2
+
+
+def _read_csv(path: Path, comment: str | None) -> pd.DataFrame:
     try:
-        return pd.read_csv(path), 2
-    except (ValueError, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UnsupportedFileError(f"{path}: cannot be read as CSV: {reason}") from error
+        separator = _separator(path, comment)
+        options: dict[str, Any] = {"sep": separator, "skipinitialspace": True, "comment": comment}
+        header = pd.read_csv(path, header=None, nrows=1, dtype=str, encoding="utf-8-sig", **options)
+        names = [f"Unnamed: {at}" if pd.isna(name) else name.strip() for at, name in enumerate(header.iloc[0])]
+        repeated = [name for name in names if names.count(name) > 1]
+        if repeated:
+            raise TableError("this column appears twice", source=str(path), column=repeated[0])
+        # As text: an id of digits and an "e" is no number, and the label 007 is not 7.
+        texts = {at: str for at, name in enumerate(names) if name in _TEXT}
+        with warnings.catch_warnings():
+            # Rows longer than the header: pandas would cut them, or shift every column by one.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            table: pd.DataFrame = pd.read_csv(
+                path, header=0, names=names, index_col=False, dtype=texts, low_memory=False, **options
+            )
+    except (ValueError, UnicodeDecodeError, pd.errors.ParserWarning) as error:
+        if isinstance(error, InputError):
+            raise
+        reason = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, pd.errors.ParserWarning):
+            reason = "rows have more fields than the header"
+        raise UnsupportedFileError(f"{path}: cannot be read as CSV (UTF-8 text with a header): {reason}") from error
+    return table
+
+
+def _separator(path: Path, comment: str | None) -> str:
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        lines = (line for line in file if line.strip() and not (comment and line.startswith(comment)))
+        header = next(lines, "")
+    return max(",;\t", key=header.count)
+
+
+def _line_of(path: Path, record: int) -> int:
+    """Line on which a 0-based record of a CSV file starts: blank lines and quoted line breaks count."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter=_separator(path, None))
+        seen, start = -2, 1
+        for fields in reader:
+            if any(fields):
+                seen += 1
+                if seen == record:
+                    break
+            start = reader.line_num + 1
+    return start
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
     try:
-        arrow = pq.read_table(path)
+        # One file, whatever else lies in its folder; in full, because damaged text would only show later.
+        arrow = pq.ParquetFile(path).read()
+        arrow.validate(full=True)
         index_free = {k: v for k, v in (arrow.schema.metadata or {}).items() if k == b"pandas"}
         table: pd.DataFrame = arrow.replace_schema_metadata(index_free).to_pandas()
-    except (pa.ArrowException, OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError) as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise UnsupportedFileError(f"{path}: truncated or damaged Parquet file: {reason}") from error
     facts = _facts(arrow.schema.metadata or {}, path)
     table.attrs = {PROVENANCE: facts.pop(PROVENANCE, {}), "facts": facts}
@@ -206,6 +307,9 @@ def _facts(metadata: Mapping[bytes, bytes], path: Path) -> dict[str, Any]:
     try:
         facts = json.loads(metadata[METADATA_KEY])
         version = int(facts["schema_version"])
+        records = facts.setdefault(PROVENANCE, {})
+        if not isinstance(records, dict) or not all(isinstance(record, dict) for record in records.values()):
+            raise ValueError("provenance is not a table of records")
     except (ValueError, KeyError, TypeError) as error:
         raise UnsupportedFileError(f"{path}: its bayesperf metadata is damaged: {error}") from error
     if version > SCHEMA_VERSION:
