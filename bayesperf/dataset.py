@@ -120,8 +120,10 @@ class Dataset(ABC):
 
     name: ClassVar[str]
     source: ClassVar[Source]
-    registry: ClassVar[Mapping[str, str]] = {}
-    """SHA-256 of the source's own files: {path: hash}. Only files named here are downloaded."""
+
+    def registry(self) -> Mapping[str, str]:
+        """SHA-256 of the source's own files, {path: hash}. Only files named here are downloaded."""
+        return {}
 
     @abstractmethod
     def rows(self, files: Files) -> pd.DataFrame:

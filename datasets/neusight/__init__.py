@@ -1,0 +1,1 @@
+"""NeuSight's operator latencies on NVIDIA and AMD GPUs."""
