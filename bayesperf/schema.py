@@ -217,6 +217,10 @@ def _check_column(values: pd.Series, spec: Column, required: bool, source: str, 
 
 def is_missing(values: pd.Series) -> pd.Series:
     """Boolean per row: no value, or blank text."""
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        return values.isna()
+    if isinstance(values.dtype, pd.StringDtype):
+        return values.isna() | (values.str.strip() == "").astype(bool)
     plain = values.astype(object)
     return values.isna() | plain.map(lambda v: isinstance(v, str) and not v.strip()).astype(bool)
 
@@ -247,7 +251,11 @@ def _check_text(values: pd.Series, spec: Column, required: bool, source: str, fi
     at = _first(missing) if required else None
     if at is not None:
         _fail("the value is missing", spec, source, first_row, at)
-    text = values.astype(object).map(as_text).astype(object)
+    if isinstance(values.dtype, pd.StringDtype):
+        # Few labels, many rows: each label is looked at once.
+        text = values.map({label: as_text(label) for label in values.dropna().unique()}).astype(object)
+    else:
+        text = values.astype(object).map(as_text).astype(object)
     at = _first(~missing & text.isna())
     if at is not None:
         _fail(f"{_shown(values.iloc[at])} is not text", spec, source, first_row, at)
