@@ -220,7 +220,7 @@ def is_missing(values: pd.Series) -> pd.Series:
     if pd.api.types.is_numeric_dtype(values.dtype):
         return values.isna()
     if isinstance(values.dtype, pd.StringDtype):
-        return values.isna() | (values.str.strip() == "").astype(bool)
+        return values.isna() | (values.str.strip() == "").fillna(False).astype(bool)
     plain = values.astype(object)
     return values.isna() | plain.map(lambda v: isinstance(v, str) and not v.strip()).astype(bool)
 

@@ -26,9 +26,9 @@ def load(name: str, *, flagged: Literal["keep", "drop"] = "keep", **options: Any
     name
         Key of the data set; `available` lists them.
     flagged
-        What becomes of rows that a rule finds bad. ``"keep"``: they stay, with the reason and ``excluded`` in ``flags``,
-        and fits leave them out. ``"drop"``: they are left out here. Either way the rules and what they found are in
-        ``attrs["rules"]`` and in the provenance.
+        What becomes of rows that a rule finds bad. ``"keep"``: they stay, with the reason and ``excluded`` in
+        ``flags``, and fits leave them out. ``"drop"``: they are left out here. Either way the rules and what they
+        found are in ``attrs["rules"]`` and in the provenance.
     **options
         What the data set offers: `options` and its card say. Narrowing what is loaded also narrows what is downloaded.
 
@@ -77,7 +77,7 @@ def options(name: str) -> dict[str, Any]:
 
 
 def targets() -> pd.DataFrame:
-    """Return the spec sheets of known devices, indexed by ``device``: `bayesperf.specs.read_targets` says the columns."""
+    """Return the spec sheets of known devices, indexed by ``device``; columns as in `bayesperf.specs.read_targets`."""
     from bayesperf.datasets import loader
 
     return loader.targets()

@@ -7,6 +7,7 @@ or arrays that broadcast; results are float64, so that products of large shapes 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -146,8 +147,8 @@ def attention_context(
 ) -> Work:
     """Causal self-attention over a whole prompt; `window` > 0 limits how far back a token looks.
 
-    Scores and weighted values are 4 head_dim FLOP per visible (query, key) pair and head; with the causal mask there are
-    s (s + 1) / 2 pairs, with a window w < s there are w (w + 1) / 2 + (s - w) w. The softmax is not counted.
+    Scores and weighted values are 4 head_dim FLOP per visible (query, key) pair and head; with the causal mask there
+    are s (s + 1) / 2 pairs, with a window w < s there are w (w + 1) / 2 + (s - w) w. The softmax is not counted.
     Bytes: queries and outputs in `itemsize`, keys and values read in `itemsize`, and written to the cache in
     `kv_itemsize`.
     """
@@ -181,7 +182,7 @@ def attention_decode(
     return Work(4.0 * batch * heads * dim * visible, traffic, batch * heads * dim)
 
 
-WIRE = {
+WIRE: dict[str, Callable[[Array], Array]] = {
     # What one rank must send at the least, in units of its message, with n ranks (nccl-tests, doc/PERFORMANCE.md).
     "all_reduce": lambda n: 2.0 * (n - 1.0) / n,
     "all_gather": lambda n: (n - 1.0) / n,
@@ -197,4 +198,4 @@ def wire_bytes(op: str, message_bytes: ArrayLike, ranks: ArrayLike) -> Array:
 
     The message is nccl-tests' ``size``: the larger of a rank's input and output buffers.
     """
-    return _f(message_bytes) * WIRE[op](_f(ranks))
+    return _f(_f(message_bytes) * WIRE[op](_f(ranks)))

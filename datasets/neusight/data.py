@@ -128,7 +128,7 @@ def _converted(raw: pd.DataFrame, name: str, file: SourceFile) -> pd.DataFrame:
     op = FAMILY[name]
     shape, work = _SHAPES[op](raw, name, file)
     split = "test" if "/test/" in file.path else "train"
-    device = raw["Device"].map(lambda d: slug(str(d)))
+    device = raw["Device"].astype("str").map({d: slug(str(d)) for d in raw["Device"].unique()})
     columns: dict[str, Any] = {
         "target": device,
         "device": device,
@@ -143,7 +143,7 @@ def _converted(raw: pd.DataFrame, name: str, file: SourceFile) -> pd.DataFrame:
         "parallelism": work.parallelism,
         **shape,
         # One run of the collecting script on one machine: a campaign of that device alone.
-        "campaign": device.map(lambda d: f"neusight-{split}-{d}"),
+        "campaign": f"neusight-{split}-" + device,
         "stack": _stack(raw, file),
         "role": "fit" if split == "train" else "heldout",
         "algorithm": _algorithm(raw) if op == "conv2d" else None,
@@ -154,10 +154,17 @@ def _converted(raw: pd.DataFrame, name: str, file: SourceFile) -> pd.DataFrame:
 
 def _stack(raw: pd.DataFrame, file: SourceFile) -> pd.Series | str:
     if "Torch Version" in raw:
-        torch = raw["Torch Version"].astype(str).str.removeprefix("p")
-        return "torch-" + torch + "+" + raw["CUDA Version"].astype(str) + "+cudnn" + raw["CUDNN Version"].astype(str)
+        versions = ["Torch Version", "CUDA Version", "CUDNN Version"]
+        labels = {
+            key: f"torch-{str(key[0]).removeprefix('p')}+{key[1]}+cudnn{key[2]}" for key in _unique(raw, versions)
+        }
+        return pd.Series([labels[key] for key in zip(*(raw[v] for v in versions), strict=True)], raw.index, dtype="str")
     folder = file.path.split("/")[-2]
     return f"torch-{folder.removeprefix('p')}+rocm"
+
+
+def _unique(raw: pd.DataFrame, columns: list[str]) -> list[tuple[Any, ...]]:
+    return list(raw[columns].drop_duplicates().itertuples(index=False, name=None))
 
 
 def _algorithm(raw: pd.DataFrame) -> np.ndarray:
