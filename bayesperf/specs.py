@@ -66,8 +66,9 @@ def check_targets(table: pd.DataFrame, *, source: str = "targets", first_row: in
             problem = f"{table[name].iloc[at]!r} is not a positive number"
             raise TableError(problem, source=source, row=first_row + at, column=name)
         table[name] = numbers
+    absent = is_missing(table["device"])
     table["device"] = table["device"].astype(object).map(as_text).astype(object)
-    repeated = is_missing(table["device"]) | table["device"].duplicated()
+    repeated = absent | table["device"].isna() | table["device"].duplicated()
     if repeated.any():
         at = int(np.flatnonzero(repeated)[0])
         problem = f"{table['device'].iloc[at]!r} is missing or given twice"
