@@ -86,19 +86,28 @@ class SourceFile:
 class Files(Protocol):
     """Gives a data set the files of its source, from a local copy, the cache or the network."""
 
-    def find(self, *patterns: str) -> list[SourceFile]:
-        """Files whose path matches one of the shell-style patterns, sorted by path.
+    def paths(self, *patterns: str) -> list[str]:
+        """Paths that match one of the shell-style patterns, sorted; fetches nothing. ``*`` also matches ``/``.
 
         Raises
         ------
         InputError
-            There is none, or one can neither be found nor downloaded; the message says both remedies.
+            There is none; the message says both remedies.
+        """
+
+    def get(self, path: str) -> SourceFile:
+        """Return one file, downloading it if need be.
+
+        Raises
+        ------
+        InputError
+            It can neither be found nor downloaded; the message says both remedies.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Marks rows that a fit must not see; what it does is recorded with the table.
+    """Marks rows; what it does is recorded with the table.
 
     Parameters
     ----------
@@ -108,11 +117,14 @@ class Rule:
         What is wrong with such rows, in one sentence; printed and recorded.
     test
         Table of n rows to a boolean array, shape (n,): True where the rule applies.
+    exclude
+        Whether fits leave such rows out; if not, the flag only informs.
     """
 
     flag: str
     why: str
     test: Callable[[pd.DataFrame], np.ndarray]
+    exclude: bool = True
 
 
 class Dataset(ABC):
@@ -166,14 +178,14 @@ def choose(what: str, wanted: Iterable[str] | str | None, known: Iterable[str]) 
 
 
 def apply_rules(table: pd.DataFrame, rules: Iterable[Rule]) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """Mark the rows each rule finds with its flag and with ``excluded``.
+    """Mark the rows each rule finds with its flag and, where it excludes, with ``excluded``.
 
     Returns
     -------
     table
         With ``flags`` (object, None where a row has none).
     applied
-        One record per rule that found rows: ``flag``, ``why``, ``rows`` (their number).
+        One record per rule that found rows: ``flag``, ``why``, ``excluded``, ``rows`` (their number).
     """
     # Heavy modules load when needed: this module is imported by everything that lists plug-ins.
     from bayesperf.schema import EXCLUDED, with_flags
@@ -182,6 +194,6 @@ def apply_rules(table: pd.DataFrame, rules: Iterable[Rule]) -> tuple[pd.DataFram
     for rule in rules:
         mask = rule.test(table)
         if mask.any():
-            table = with_flags(table, mask, rule.flag, EXCLUDED)
-            applied.append({"flag": rule.flag, "why": rule.why, "rows": int(mask.sum())})
+            table = with_flags(table, mask, rule.flag, *([EXCLUDED] if rule.exclude else []))
+            applied.append({"flag": rule.flag, "why": rule.why, "excluded": rule.exclude, "rows": int(mask.sum())})
     return table, applied

@@ -86,27 +86,37 @@ class SourceTree:
     def __init__(self, source: Source, registry: Mapping[str, str]):
         self._source, self._registry = source, dict(registry)
 
-    def find(self, *patterns: str) -> list[SourceFile]:
-        """Files whose path matches a shell-style pattern, sorted by path; ``*`` also matches ``/``.
+    def paths(self, *patterns: str) -> list[str]:
+        """Paths that match a shell-style pattern, sorted; ``*`` also matches ``/``. Fetches nothing.
 
         Raises
         ------
         InputError
-            There is none, or one can neither be found nor downloaded.
+            There is none.
         """
         tree = local_tree(self._source)
-        if tree is not None:
-            found = [self._local(tree, path) for path in _matching(_walk(tree), patterns)]
-            if not found:
-                raise InputError(self._missing(patterns, f"the local copy in {LOCAL_COPY} holds none"))
-            return found
-        paths = _matching(self._registry, patterns)
-        if not paths:
-            raise InputError(self._missing(patterns, "the source has none that is known"))
-        return [self._download(path) for path in paths]
+        found = _matching(self._registry if tree is None else _walk(tree), patterns)
+        if not found:
+            where = "the list of the source's files" if tree is None else f"the local copy in {LOCAL_COPY}"
+            raise InputError(
+                f"no file of {self._source.folder} matches {' or '.join(patterns)} in {where}. {self._remedies()}"
+            )
+        return found
 
-    def _missing(self, patterns: Iterable[str], why: str) -> str:
-        return f"no file of {self._source.folder} matches {' or '.join(patterns)}: {why}. {self._remedies()}"
+    def get(self, path: str) -> SourceFile:
+        """Return one file, from the local copy if there is one, else from the cache or the network.
+
+        Raises
+        ------
+        InputError
+            It can neither be found nor downloaded.
+        """
+        tree = local_tree(self._source)
+        if tree is None:
+            return self._download(path)
+        if not (tree / path).is_file():
+            raise InputError(f"{path} is not in the local copy in {LOCAL_COPY}. {self._remedies()}")
+        return self._local(tree, path)
 
     def _remedies(self) -> str:
         source = self._source
@@ -124,6 +134,8 @@ class SourceTree:
     def _download(self, path: str) -> SourceFile:
         import pooch
 
+        if path not in self._registry:
+            raise InputError(f"{path} is not in the list of {self._source.folder}'s files. {self._remedies()}")
         source, digest = self._source, self._registry[path]
         folder = cache_folder() / source.folder / source.commit
         reason = "no address is known"

@@ -18,13 +18,15 @@ __all__ = [
     "Work",
     "attention_context",
     "attention_decode",
+    "collective",
     "conv2d",
     "copy",
     "elementwise",
+    "embedding",
     "layer_norm",
     "matmul",
+    "rope",
     "softmax",
-    "wire_bytes",
 ]
 
 ITEMSIZE = {
@@ -141,23 +143,31 @@ def attention_context(
     kv_heads: ArrayLike,
     head_dim: ArrayLike,
     *,
+    past: ArrayLike = 0,
     window: ArrayLike = 0,
     itemsize: ArrayLike = 2.0,
     kv_itemsize: ArrayLike = 2.0,
 ) -> Work:
-    """Causal self-attention over a whole prompt; `window` > 0 limits how far back a token looks.
+    """Causal self-attention of a prompt, with `past` tokens cached before it; `window` > 0 limits the look back.
 
-    Scores and weighted values are 4 head_dim FLOP per visible (query, key) pair and head; with the causal mask there
-    are s (s + 1) / 2 pairs, with a window w < s there are w (w + 1) / 2 + (s - w) w. The softmax is not counted.
-    Bytes: queries and outputs in `itemsize`, keys and values read in `itemsize`, and written to the cache in
-    `kv_itemsize`.
+    Scores and weighted values are 4 head_dim FLOP per visible (query, key) pair and head; the i-th query sees
+    min(window, past + i) keys. The softmax is not counted. Bytes: queries and outputs, keys and values read in
+    `itemsize`; keys and values written to the cache, and cached ones that are visible read, in `kv_itemsize`.
     """
     batch, s, heads, kv, dim = _f(batch), _f(sequence), _f(heads), _f(kv_heads), _f(head_dim)
-    reach = np.where(_f(window) > 0, np.minimum(_f(window), s), s)
-    pairs = reach * (reach + 1.0) / 2.0 + (s - reach) * reach
-    tokens = batch * s * dim
-    traffic = 2.0 * tokens * heads * _f(itemsize) + 2.0 * tokens * kv * (_f(itemsize) + _f(kv_itemsize))
-    return Work(4.0 * batch * heads * dim * pairs, traffic, batch * heads * s * dim)
+    past, window = _f(past), np.where(_f(window) > 0, _f(window), np.inf)
+    pairs = _visible(past + s, window) - _visible(past, window)
+    seen = np.minimum(past, window)
+    traffic = 2.0 * batch * s * heads * dim * _f(itemsize)
+    traffic = traffic + 2.0 * batch * kv * dim * (s * (_f(itemsize) + _f(kv_itemsize)) + seen * _f(kv_itemsize))
+    return Work(_f(4.0 * batch * heads * dim * pairs), _f(traffic), _f(batch * heads * s * dim))
+
+
+def _visible(length: Array, window: Array) -> Array:
+    # Sum over the first `length` positions of how many keys each sees: 1, 2, ... up to the window.
+    reach = np.minimum(length, window)
+    beyond = length - reach
+    return reach * (reach + 1.0) / 2.0 + np.where(beyond > 0, beyond * np.where(np.isfinite(window), window, 0.0), 0.0)
 
 
 def attention_decode(
@@ -182,20 +192,36 @@ def attention_decode(
     return Work(4.0 * batch * heads * dim * visible, traffic, batch * heads * dim)
 
 
-WIRE: dict[str, Callable[[Array], Array]] = {
-    # What one rank must send at the least, in units of its message, with n ranks (nccl-tests, doc/PERFORMANCE.md).
-    "all_reduce": lambda n: 2.0 * (n - 1.0) / n,
-    "all_gather": lambda n: (n - 1.0) / n,
-    "reduce_scatter": lambda n: (n - 1.0) / n,
-    "all_to_all": lambda n: (n - 1.0) / n,
-    "broadcast": lambda n: np.ones_like(n),
+_TRAFFIC: dict[str, Callable[[Array], Array]] = {
+    # Buffers of one rank read and written once, over the message.
+    "all_reduce": lambda n: np.full_like(n, 2.0),
+    "all_gather": lambda n: 1.0 + 1.0 / n,
+    "reduce_scatter": lambda n: 1.0 + 1.0 / n,
+    "all_to_all": lambda n: np.full_like(n, 2.0),
     "send_recv": lambda n: np.ones_like(n),
 }
 
 
-def wire_bytes(op: str, message_bytes: ArrayLike, ranks: ArrayLike) -> Array:
-    """Bytes one rank must send at the least: message times nccl-tests' bus-bandwidth factor.
+def collective(op: str, message_bytes: ArrayLike, ranks: ArrayLike) -> Work:
+    """Collective as one rank sees it: no FLOP, its send buffer read once, its receive buffer written once.
 
-    The message is nccl-tests' ``size``: the larger of a rank's input and output buffers.
+    The message is what nccl-tests calls ``size``: the larger of a rank's send and receive buffers. ``send_recv`` is one
+    rank sending and another receiving, so that each touches its buffer once.
     """
-    return _f(_f(message_bytes) * WIRE[op](_f(ranks)))
+    message, ranks = _f(message_bytes), _f(ranks)
+    traffic = _f(message * _TRAFFIC[op](ranks))
+    return Work(np.zeros_like(traffic), traffic, np.full_like(traffic, np.nan))
+
+
+def embedding(tokens: ArrayLike, width: ArrayLike, *, itemsize: ArrayLike = 2.0, index_itemsize: float = 8.0) -> Work:
+    """Rows of a table gathered by index: one read and one write per element, one index per token, no arithmetic."""
+    tokens, width = _f(tokens), _f(width)
+    elements = tokens * width
+    return Work(np.zeros_like(elements), 2.0 * elements * _f(itemsize) + tokens * index_itemsize, elements)
+
+
+def rope(tokens: ArrayLike, heads: ArrayLike, head_dim: ArrayLike, *, itemsize: ArrayLike = 2.0) -> Work:
+    """Rotary embedding in place: 3 FLOP per element, one read, one write; a row of cosines and sines per token."""
+    tokens, heads, dim = _f(tokens), _f(heads), _f(head_dim)
+    elements = tokens * heads * dim
+    return Work(3.0 * elements, (2.0 * elements + tokens * dim) * _f(itemsize), elements)

@@ -53,12 +53,22 @@ def load(name: str, *, flagged: str = "keep", options: dict[str, Any] | None = N
     table = _trace(table, data, files.used, rules)
     for rule in rules:
         LOG.info("data set %s: %d rows flagged %s: %s", name, rule["rows"], rule["flag"], rule["why"])
+    table = _ordered(table)
     if flagged == "drop":
         attrs = table.attrs
         table = table[~schema.is_excluded(table)].reset_index(drop=True)
         table.attrs = attrs
     if not len(table):
         raise InputError(f"data set {name!r}: no rows are left with these options; widen them, or keep flagged rows")
+    return table
+
+
+def _ordered(table: pd.DataFrame) -> pd.DataFrame:
+    """Contract columns first, in its order; the data set's own after them."""
+    known = [column.name for column in schema.COLUMNS if column.name in table]
+    attrs = table.attrs
+    table = table[[*known, *(name for name in table.columns if name not in known)]]
+    table.attrs = attrs
     return table
 
 
@@ -69,10 +79,12 @@ class _Recorded:
         self._tree = tree
         self.used: dict[str, SourceFile] = {}
 
-    def find(self, *patterns: str) -> list[SourceFile]:
-        found = self._tree.find(*patterns)
-        self.used.update((file.path, file) for file in found)
-        return found
+    def paths(self, *patterns: str) -> list[str]:
+        return self._tree.paths(*patterns)
+
+    def get(self, path: str) -> SourceFile:
+        self.used[path] = file = self._tree.get(path)
+        return file
 
 
 def _flag(table: pd.DataFrame, data: Dataset) -> tuple[pd.DataFrame, list[dict[str, Any]]]:

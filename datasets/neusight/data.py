@@ -96,17 +96,25 @@ class NeuSight(Dataset):
         """
         wanted, splits = choose("ops", ops, OPS), choose("split", split, SPLITS)
         patterns = [p for op in wanted for s in splits for p in _patterns(op, s)]
-        tables = [_read(file, kernels) for file in files.find(*patterns)]
-        table = pd.concat(tables, ignore_index=True)
-        table = table[table["op"].isin(wanted)]
-        known = sorted(table["device"].unique())
-        return table[table["device"].isin(choose("devices", devices, known))].reset_index(drop=True)
+        paths = files.paths(*patterns)
+        chosen = None if devices is None else {devices} if isinstance(devices, str) else set(devices)
+        needed = [p for p in paths if chosen is None or _device_of(p) in {None, *chosen}]
+        tables = [_read(files.get(path), kernels) for path in needed]
+        table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame({"device": [], "op": []})
+        known = sorted({*table["device"].unique(), *(d for d in map(_device_of, paths) if d)})
+        rows = table["op"].isin(wanted) & table["device"].isin(choose("devices", devices, known))
+        return table[rows].reset_index(drop=True)
 
 
 def _patterns(op: str, split: str) -> list[str]:
     per_device = [f"{ROOT}/dataset*/{split}/collect/{folder}/*/*.csv" for folder in FOLDERS[op]]
     # The NVIDIA test shapes come merged, one file for all devices.
     return [*per_device, *([f"{ROOT}/dataset/test/{MERGED.get(op, op)}.csv"] if split == "test" else [])]
+
+
+def _device_of(path: str) -> str | None:
+    """Device of a file of one device; None for a merged one."""
+    return slug(path.split("/")[-1].removesuffix(".csv")) if "/collect/" in path else None
 
 
 def _read(file: SourceFile, kernels: bool) -> pd.DataFrame:

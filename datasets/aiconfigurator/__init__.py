@@ -1,0 +1,1 @@
+"""AIConfigurator's operator tables on NVIDIA data-centre GPUs, by serving stack and version."""
