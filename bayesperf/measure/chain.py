@@ -1,0 +1,142 @@
+"""Turns a probe's kernel into one compiled program whose iterations are timed.
+
+One ``fori_loop`` with a dynamic trip count inside ``shard_map`` over the devices of the scope: compiled once, whatever
+the number of iterations. The carry is donated, so a launch neither copies nor allocates it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from bayesperf.probe import Config, Kernel, Probe
+
+__all__ = ["Program", "build"]
+
+AXIS = "devices"
+
+
+@dataclass
+class Program:
+    """A compiled probe, ready to be run.
+
+    Attributes
+    ----------
+    text
+        Optimised HLO of the very executable that is timed.
+    kernel
+        The kernel of one device it was built from (of the last device).
+    compile_s
+        Wall time of tracing, lowering and compiling.
+    launched
+        Whether each iteration is a launch of its own.
+    """
+
+    text: str
+    kernel: Kernel
+    compile_s: float
+    launched: bool
+    _executable: Any
+    _operands: list[Any]
+    _carry: Any
+    _counter: NamedSharding
+    _counts: dict[int, Any] = field(default_factory=dict)
+
+    def prepare(self, iterations: int) -> None:
+        """Put a trip count on the devices, so that its transfer is not part of a launch that is timed."""
+        if not self.launched and iterations not in self._counts:
+            self._counts[iterations] = jax.block_until_ready(jax.device_put(np.int32(iterations), self._counter))
+
+    def run(self, iterations: int) -> None:
+        """Run `iterations` and wait for them."""
+        if self.launched:
+            carry = self._carry
+            for _ in range(iterations):
+                carry = jax.block_until_ready(self._executable(carry, *self._operands))
+            self._carry = carry
+            return
+        self.prepare(iterations)
+        count = self._counts[iterations]
+        self._carry = jax.block_until_ready(self._executable(count, self._carry, *self._operands))
+
+    def carry(self) -> list[np.ndarray]:
+        """Carry of the last device, on the host."""
+        return [np.asarray(leaf)[-1] for leaf in self._carry]
+
+    def release(self) -> None:
+        """Give its device memory back now."""
+        self._operands, self._carry, self._counts = [], (), {}
+
+
+def build(probe: Probe, config: Config, devices: Sequence[jax.Device], rng: np.random.Generator) -> Program:
+    """Place data of their own on each device, then compile.
+
+    Parameters
+    ----------
+    probe, config
+        What to build.
+    devices
+        Every one of them does the configuration's work.
+    rng
+        Data of device after device are drawn from it.
+    """
+    mesh = Mesh(np.array(devices), (AXIS,))
+    kernels = [probe.kernel(config, rng) for _ in devices]
+    operands = _place([k.operands for k in kernels], mesh)
+    carry = tuple(_place([k.carry for k in kernels], mesh))
+    launched = probe.mode == "launched"
+    function = _launched(kernels[-1], mesh) if launched else _looped(kernels[-1], mesh)
+    started = time.perf_counter()
+    if launched:
+        executable = jax.jit(function).lower(carry, *operands).compile()
+    else:
+        count = jax.device_put(np.int32(1), NamedSharding(mesh, PartitionSpec()))
+        executable = jax.jit(function, donate_argnums=1).lower(count, carry, *operands).compile()
+    elapsed = time.perf_counter() - started
+    counter = NamedSharding(mesh, PartitionSpec())
+    return Program(
+        executable.as_text() or "", kernels[-1], elapsed, launched, executable, operands, carry, counter
+    )
+
+
+def _place(leaves: list[tuple[np.ndarray, ...]], mesh: Mesh) -> list[Any]:
+    """One global array per leaf, leading axis the device; buffers are never shared with the host's or each other's."""
+    placed = []
+    for parts in zip(*leaves, strict=True):
+        sharding = NamedSharding(mesh, PartitionSpec(AXIS))
+        pieces = [
+            jax.device_put(part[None], device, may_alias=False)
+            for part, device in zip(parts, mesh.devices.flat, strict=True)
+        ]
+        shape = (len(parts), *parts[0].shape)
+        placed.append(jax.block_until_ready(jax.make_array_from_single_device_arrays(shape, sharding, pieces)))
+    return placed
+
+
+def _looped(kernel: Kernel, mesh: Mesh) -> Any:
+    def on_device(count: Any, carry: Any, *operands: Any) -> Any:
+        local = [o[0] for o in operands]
+        carry = lax.fori_loop(0, count, lambda i, c: kernel.step(i, c, *local), tuple(c[0] for c in carry))
+        return tuple(c[None] for c in carry)
+
+    return _sharded(on_device, mesh, (PartitionSpec(), PartitionSpec(AXIS)), len(kernel.operands))
+
+
+def _launched(kernel: Kernel, mesh: Mesh) -> Any:
+    def on_device(carry: Any, *operands: Any) -> Any:
+        carry = kernel.step(np.int32(0), tuple(c[0] for c in carry), *(o[0] for o in operands))
+        return tuple(c[None] for c in carry)
+
+    return _sharded(on_device, mesh, (PartitionSpec(AXIS),), len(kernel.operands))
+
+
+def _sharded(function: Any, mesh: Mesh, leading: tuple[PartitionSpec, ...], operands: int) -> Any:
+    specs = (*leading, *(PartitionSpec(AXIS),) * operands)
+    return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=PartitionSpec(AXIS), check_vma=False)

@@ -1,0 +1,101 @@
+"""Which devices a scope holds, how a worker must be started to see them, and what the target is called."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+
+from bayesperf.specs import slug
+
+__all__ = ["Machine", "cpu_devices", "scope_environment"]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What planning needs to know of a host.
+
+    Attributes
+    ----------
+    platform
+        ``cpu``, ``gpu`` or ``tpu``.
+    device
+        Slug of make, model and, for processors, cores: the key into spec sheets.
+    devices
+        Devices that the scope ``all`` uses.
+    memory_bytes
+        Memory of one device, or None; on CPU the host's, shared by all.
+    stack
+        Versions of JAX and jaxlib.
+    """
+
+    platform: str
+    device: str
+    devices: int
+    memory_bytes: float | None
+    stack: str
+
+    def count(self, scope: str) -> int:
+        """Devices of a scope."""
+        return 1 if scope == "one" else self.devices
+
+    def target(self, count: int) -> str:
+        """Target name of a number of these devices."""
+        return f"{self.device}-x{count}"
+
+    @classmethod
+    def from_description(cls, description: dict[str, Any]) -> Machine:
+        """From what a worker reports of JAX (`bayesperf.measure.environment.of_jax`) and the host's own facts."""
+        from bayesperf.measure.environment import cpu_model
+
+        platform, kind = description["platform"], description["device_kind"]
+        memory = description.get("memory_bytes")
+        if platform == "cpu":
+            count = cpu_devices()
+            name = slug(f"{cpu_model() or kind} {count}-core")
+            memory = memory_limit_bytes()
+        else:
+            count, name = int(description["local_devices"]), slug(kind)
+        stack = f"jax-{description['jax']}+jaxlib-{description['jaxlib']}"
+        return cls(platform, name, count, memory, stack)
+
+
+def cpu_devices() -> int:
+    """Cores this process may use: one XLA device each in the scope ``all``.
+
+    The least of physical cores, the affinity mask and the cgroup's quota (in whole cores, at least one).
+    """
+    from bayesperf.measure.environment import cgroup_quota_cores
+
+    cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
+    quota = cgroup_quota_cores()
+    return max(1, min(cores, allowed, int(quota) if quota else cores))
+
+
+def memory_limit_bytes() -> float:
+    """Memory this process may use: the host's available, or the cgroup's limit where that is less."""
+    from bayesperf.measure.environment import cgroup_memory_bytes
+
+    available = float(psutil.virtual_memory().available)
+    limit = cgroup_memory_bytes()
+    return min(available, limit) if limit else available
+
+
+def scope_environment(platform: str, count: int) -> dict[str, str]:
+    """Environment variables of a worker that measures `count` devices, set before JAX starts.
+
+    On CPU one XLA device is little more than one thread inside a loop, so all cores take one device each. A flag the
+    user has set stays, unless it is the one that is needed.
+    """
+    environment = {"TF_CPP_MIN_LOG_LEVEL": os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2")}
+    if platform == "cpu":
+        flag = "--xla_force_host_platform_device_count"
+        kept = [f for f in os.environ.get("XLA_FLAGS", "").split() if not f.startswith(flag)]
+        environment["XLA_FLAGS"] = " ".join([*kept, f"{flag}={count}"])
+    else:
+        # Data of several sizes come and go: a pool that grows on demand leaves room for other users of the device.
+        environment["XLA_PYTHON_CLIENT_PREALLOCATE"] = os.environ.get("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    return environment

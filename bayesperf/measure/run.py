@@ -1,0 +1,321 @@
+"""``measure``: runs a suite on this machine and returns the contract's table."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bayesperf.errors import CeilingError, InputError, MeasurementError
+from bayesperf.measure.journal import Journal, exclusive, journal_path, read_journal
+from bayesperf.measure.machine import Machine, scope_environment
+from bayesperf.measure.plan import Batch, Plan, make_plan
+from bayesperf.measure.progress import Progress, choose_progress
+from bayesperf.measure.suites import Suite, load_suite
+from bayesperf.measure.supervise import Outcome, describe, run_points
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["failures_path", "measure", "plan_for", "repeat"]
+
+
+def measure(
+    suite: str | Path | Suite = "quick",
+    *,
+    out: str | Path | None = None,
+    seed: int | None = None,
+    progress: bool | Progress | None = None,
+    campaign: str | None = None,
+    targets: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    """Measure a suite on the machine this runs on.
+
+    Parameters
+    ----------
+    suite
+        Name of an installed suite, path of a TOML file, or a `Suite`.
+    out
+        Parquet file to write. While points come in they go to a journal beside it; a run that was ended goes on where
+        it stopped when the same call is made again. None: the table is only returned.
+    seed
+        Of the order of everything and of the data; drawn and recorded if None.
+    progress
+        None: a bar on a terminal, log lines elsewhere. False: nothing. Or an object of your own.
+    campaign
+        Name of this collection run; the UTC time of its start if None.
+    targets
+        Spec sheets by device; a rate above a physical ceiling makes the point a failure.
+
+    Returns
+    -------
+    DataFrame
+        The measurement table, provenance in ``attrs["provenance"]``, the failures table in ``attrs["failures"]``, the
+        plan in ``attrs["plan"]``.
+
+    Raises
+    ------
+    UnknownNameError, InputError
+        No such suite or probe; a file in the way; another run at work on `out`.
+    MeasurementError
+        JAX cannot start, or not a single point could be measured.
+    """
+    suite = suite if isinstance(suite, Suite) else load_suite(suite)
+    return _measure(out, _watcher(progress), campaign, targets, lambda machine: _new_plan(suite, machine, seed), suite)
+
+
+def repeat(
+    file: str | Path,
+    *,
+    out: str | Path | None = None,
+    progress: bool | Progress | None = None,
+    campaign: str | None = None,
+    targets: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    """Run another file's plan again, on this machine: same points, same order, same data, a campaign of its own.
+
+    Parameters and result are those of `measure`.
+
+    Raises
+    ------
+    InputError
+        The file holds no plan, or one for another platform or number of devices.
+    """
+    saved = _saved_plan(Path(file))
+    if out is not None and Path(out).resolve() == Path(file).resolve():
+        raise InputError(f"{out}: a repeated run needs a file of its own; name another with out")
+
+    def same_plan(machine: Machine) -> Plan:
+        if (saved.platform, saved.n_devices) != (machine.platform, machine.devices):
+            raise InputError(
+                f"{file}: its plan is for {saved.n_devices} {saved.platform} device(s), this machine has "
+                f"{machine.devices} {machine.platform}; run its suite ({saved.suite.name}) instead"
+            )
+        return saved
+
+    return _measure(out, _watcher(progress), campaign, targets, same_plan, None)
+
+
+def plan_for(suite: str | Path | Suite = "quick", *, seed: int | None = None) -> Plan:
+    """The plan that `measure` would run here, without running it; its `Plan.describe` lists the points."""
+    suite = suite if isinstance(suite, Suite) else load_suite(suite)
+    return _new_plan(suite, Machine.from_description(describe()), seed)
+
+
+def failures_path(out: str | Path) -> Path:
+    """Failures table of a measurement file."""
+    out = Path(out)
+    return out.with_name(f"{out.stem}.failures.parquet")
+
+
+def _watcher(progress: bool | Progress | None) -> Progress:
+    return choose_progress(progress) if progress is None or isinstance(progress, bool) else progress
+
+
+def _new_plan(suite: Suite, machine: Machine, seed: int | None) -> Plan:
+    return make_plan(suite, machine, secrets.randbelow(2**31) if seed is None else seed)
+
+
+def _saved_plan(path: Path) -> Plan:
+    from bayesperf.store import read_measurements
+
+    facts = read_measurements(path).attrs.get("facts", {})
+    if "plan" not in facts:
+        raise InputError(f"{path}: holds no plan; only files written by measure can be repeated")
+    return Plan.from_json(facts["plan"], source=str(path))
+
+
+def _measure(
+    out: str | Path | None,
+    watcher: Progress,
+    campaign: str | None,
+    targets: pd.DataFrame | None,
+    planner: Callable[[Machine], Plan],
+    suite: Suite | None,
+) -> pd.DataFrame:
+    path = None if out is None else Path(out)
+    if path is not None and path.suffix != ".parquet":
+        raise InputError(f"{path}: measurements are written as Parquet; name the file *.parquet")
+    with nullcontext() if path is None else exclusive(path):
+        if path is not None and path.exists():
+            return _complete(path, suite, watcher)
+        machine = Machine.from_description(describe())
+        run = _resume(path, planner, machine, campaign, watcher, suite)
+        table = run.go(targets)
+        if path is not None:
+            _write(table, path)
+            run.remove()
+        return table
+
+
+def _complete(path: Path, suite: Suite | None, watcher: Progress) -> pd.DataFrame:
+    """A file that is there already: returned if it is this suite's, refused otherwise."""
+    import pandas as pd
+
+    from bayesperf.store import read_measurements
+
+    table = read_measurements(path)
+    plan = table.attrs.get("facts", {}).get("plan")
+    if plan is None:
+        raise InputError(f"{path}: exists and was not written by measure; name another file")
+    saved = Plan.from_json(plan, source=str(path))
+    if suite is not None and suite.on(saved.platform) != saved.suite:
+        raise InputError(
+            f"{path}: exists and holds another suite ({saved.suite.name}, or another version); name another file"
+        )
+    failures = failures_path(path)
+    table.attrs["failures"] = pd.read_parquet(failures) if failures.exists() else pd.DataFrame()
+    table.attrs["plan"] = plan
+    watcher.say(f"{path}: complete already, {len(table)} rows; nothing to measure")
+    return table
+
+
+def _resume(
+    path: Path | None,
+    planner: Callable[[Machine], Plan],
+    machine: Machine,
+    campaign: str | None,
+    watcher: Progress,
+    suite: Suite | None,
+) -> _Run:
+    found = None if path is None else read_journal(journal_path(path))
+    if path is None or found is None:
+        plan = planner(machine)
+        campaign = campaign or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        header = {"plan": plan.model_dump(mode="json"), "campaign": campaign}
+        journal = None if path is None else Journal(journal_path(path), header)
+        return _Run(plan, machine, campaign, watcher, journal)
+    source = str(journal_path(path))
+    plan = Plan.from_json(found[0].get("plan"), source=source)
+    wanted = planner(machine) if suite is None else None
+    other = plan.suite != suite.on(plan.platform) if suite is not None else wanted is not None and wanted.id != plan.id
+    if other:
+        raise InputError(f"{source}: belongs to another run (suite {plan.suite.name}); move it away or name another file")
+    if (plan.device, plan.n_devices, plan.stack) != (machine.device, machine.devices, machine.stack):
+        raise InputError(
+            f"{source}: was begun on {plan.device} x{plan.n_devices} with {plan.stack}, this is {machine.device} "
+            f"x{machine.devices} with {machine.stack}; move it away or name another file"
+        )
+    run = _Run(plan, machine, str(found[0].get("campaign")), watcher, Journal(journal_path(path), {}))
+    watcher.say(f"{path}: going on with a run that was ended; {len(run.done())} of {len(plan.points)} points are there")
+    return run
+
+
+def _write(table: pd.DataFrame, path: Path) -> None:
+    from bayesperf.store import write_failures, write_measurements
+
+    failures = table.attrs["failures"]
+    plain = table.copy(deep=False)
+    plan = table.attrs["plan"]
+    plain.attrs = {k: v for k, v in table.attrs.items() if k not in ("failures", "plan")}
+    if len(failures):
+        write_failures(failures, failures_path(path))
+    else:
+        failures_path(path).unlink(missing_ok=True)
+    write_measurements(plain, path, extra={"plan": plan})
+
+
+@dataclass
+class _Run:
+    plan: Plan
+    machine: Machine
+    campaign: str
+    watcher: Progress
+    journal: Journal | None
+
+    def __post_init__(self) -> None:
+        self.entries: list[dict[str, Any]] = [] if self.journal is None else list(self.journal.entries)
+
+    def done(self) -> set[str]:
+        """Ids of the points that were measured or failed."""
+        return {str(e["point"]) for e in self.entries if e["type"] in ("done", "failed")}
+
+    def go(self, targets: pd.DataFrame | None) -> pd.DataFrame:
+        """Measure what is missing, then assemble the table."""
+        from bayesperf.measure.table import assemble
+
+        self.watcher.begin(self.plan, len(self.done()))
+        try:
+            for batch in self.plan.batches(skip=self.done()):
+                self._batch(batch, targets)
+        except KeyboardInterrupt:
+            if self.journal is not None:
+                self.watcher.say(f"stopped; {len(self.done())} points are kept: the same command goes on from there")
+            raise
+        finally:
+            self.watcher.end()
+            if self.journal is not None:
+                self.journal.close()
+        table = assemble(self.entries, self.plan, self.machine, self.campaign)
+        if not len(table):
+            failures = table.attrs["failures"]
+            first = failures.iloc[0] if len(failures) else {"reason": "no-points", "detail": "the plan is empty"}
+            raise MeasurementError(
+                "nothing-measured", f"all {len(failures)} points failed; the first: {first['reason']}: {first['detail']}"
+            )
+        return table
+
+    def remove(self) -> None:
+        """Delete the journal: it has been merged."""
+        if self.journal is not None:
+            self.journal.path.unlink(missing_ok=True)
+
+    def _batch(self, batch: Batch, targets: pd.DataFrame | None) -> None:
+        budget = self.plan.suite.budget
+        job = {
+            "n_devices": batch.n_devices,
+            "budget": budget.model_dump(mode="json"),
+            "memory_bytes": self.machine.memory_bytes,
+            "retry_s": budget.retry_share * budget.point_s * len(batch.points),
+            "self_check": batch.process == 0,
+        }
+        environment = scope_environment(self.plan.platform, batch.n_devices)
+        provenance = None
+        for outcome in run_points(batch.points, job, environment, budget.timeout_s):
+            if outcome.kind == "environment":
+                provenance = self._environment(outcome)
+            else:
+                self._outcome(outcome, provenance, targets)
+
+    def _environment(self, outcome: Outcome) -> str:
+        from bayesperf.measure.table import provenance_record
+
+        identity, record = provenance_record(outcome.content, self.plan, self.campaign)
+        self._append({"type": "environment", "provenance_id": identity, "record": record})
+        return identity
+
+    def _outcome(self, outcome: Outcome, provenance: str | None, targets: pd.DataFrame | None) -> None:
+        point = outcome.point
+        assert point is not None
+        failure: Mapping[str, Any] | None = outcome.content if outcome.kind == "failed" else None
+        if failure is None:
+            record = {**outcome.content, "provenance_id": provenance}
+            failure = self._above_ceiling(outcome, record, targets)
+        if failure is None:
+            self._append({"type": "done", "point": point.id, "record": record})
+        else:
+            self._append({"type": "failed", "point": point.id, "failure": dict(failure)})
+        self.watcher.finished(point, None if failure is None else f"{failure['reason']}: {failure['detail']}")
+
+    def _above_ceiling(
+        self, outcome: Outcome, record: Mapping[str, Any], targets: pd.DataFrame | None
+    ) -> dict[str, Any] | None:
+        if targets is None or outcome.point is None:
+            return None
+        import pandas as pd
+
+        from bayesperf.measure.table import measurement_row
+        from bayesperf.specs import above_ceiling
+
+        row = measurement_row(outcome.point, record, self.machine, self.campaign)
+        reason = above_ceiling(pd.DataFrame([row]), targets)[0]
+        return None if reason is None else {"reason": "above-ceiling", "detail": str(CeilingError(reason))}
+
+    def _append(self, entry: dict[str, Any]) -> None:
+        if self.journal is not None:
+            self.journal.append(entry)
+        self.entries.append(entry)

@@ -1,0 +1,174 @@
+"""Suites: TOML files beside the probes, or a user's own, that name probes, sweeps and budgets."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from bayesperf.errors import InputError, UnknownNameError
+
+__all__ = ["Budget", "PlatformOverride", "ProbeSweep", "Scope", "Suite", "available_suites", "load_suite"]
+
+Scope = Literal["one", "all"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Budget(_Strict):
+    """Time and trouble to spend on a point in one process.
+
+    Attributes
+    ----------
+    point_s
+        Seconds of timed rounds after which sampling stops, the target reached or not.
+    longest_share
+        Share of `point_s` that the longest iteration count takes.
+    target_relative_error
+        Standard error of a slope, relative to it, at which sampling stops early.
+    least_rounds
+        Rounds before that may happen.
+    too_slow_s
+        An iteration that takes longer makes the point a failure, ``too-slow``.
+    memory_share
+        A point that needs more than this share of a device's memory is a failure, ``too-large``.
+    retries
+        How often a disturbed or refused point is measured again, within `retry_share` of the worker's time.
+    retry_share
+        Largest share of a worker's planned time that goes into repeats.
+    timeout_s
+        Seconds after which the watchdog ends a stuck point.
+    """
+
+    point_s: float = Field(0.3, gt=0)
+    longest_share: float = Field(0.12, gt=0, le=1)
+    target_relative_error: float = Field(0.01, gt=0)
+    least_rounds: int = Field(5, ge=3)
+    too_slow_s: float = Field(2.0, gt=0)
+    memory_share: float = Field(0.4, gt=0, le=1)
+    retries: int = Field(2, ge=0)
+    retry_share: float = Field(0.3, ge=0)
+    timeout_s: float = Field(120.0, gt=0)
+
+
+class ProbeSweep(_Strict):
+    """One probe in a suite.
+
+    Attributes
+    ----------
+    name
+        Probe, by its entry point.
+    sweep
+        What the probe's `configurations` takes.
+    scopes
+        Scopes, where they differ from the suite's.
+    sentinel
+        Whether these points are repeated in every campaign, so that campaigns can be compared.
+    """
+
+    name: str
+    sweep: dict[str, Any]
+    scopes: list[Scope] | None = None
+    sentinel: bool = False
+
+
+class PlatformOverride(_Strict):
+    """What differs on one platform (``cpu``, ``gpu``, ``tpu``)."""
+
+    processes: int | None = Field(None, ge=1)
+    scopes: list[Scope] | None = None
+    budget: Budget | None = None
+    probe: list[ProbeSweep] | None = None
+
+
+class Suite(_Strict):
+    """A validated suite.
+
+    Attributes
+    ----------
+    name
+        From the file name.
+    description
+        One line.
+    processes
+        Fresh processes per point.
+    scopes
+        ``one`` device, ``all`` devices of the host.
+    budget
+        Time per point.
+    probe
+        Probes and sweeps; where one name stands in several entries, each adds points.
+    platform
+        Overrides by platform; its `probe` list replaces the whole list.
+    """
+
+    name: str
+    description: str
+    processes: int = Field(2, ge=1)
+    scopes: list[Scope] = Field(default_factory=lambda: ["all"], min_length=1)
+    budget: Budget = Budget()
+    probe: list[ProbeSweep] = Field(min_length=1)
+    platform: dict[Literal["cpu", "gpu", "tpu"], PlatformOverride] = Field(default_factory=dict)
+
+    @field_validator("description")
+    @classmethod
+    def _one_line(cls, value: str) -> str:
+        if "\n" in value.strip():
+            raise ValueError("must be one line")
+        return value.strip()
+
+    def on(self, platform: str) -> Suite:
+        """The suite as it is on a platform, its overrides applied."""
+        override = {str(k): v for k, v in self.platform.items()}.get(platform)
+        if override is None:
+            return self.model_copy(update={"platform": {}})
+        given = {name: getattr(override, name) for name in PlatformOverride.model_fields}
+        return self.model_copy(update={"platform": {}, **{k: v for k, v in given.items() if v is not None}})
+
+
+def _folder() -> Path:
+    return Path(str(resources.files("bayesperf.probes") / "suites"))
+
+
+def available_suites() -> dict[str, str]:
+    """Names of the installed suites, shortest first as far as known, and what each is in one line."""
+    suites = {path.stem: tomllib.loads(path.read_text()).get("description", "") for path in _folder().glob("*.toml")}
+    order = ["tiny", "quick", "standard", "full"]
+    return dict(sorted(suites.items(), key=lambda item: (order.index(item[0]) if item[0] in order else 99, item[0])))
+
+
+def load_suite(name_or_path: str | Path) -> Suite:
+    """Load a suite by name, or from a TOML file of one's own.
+
+    Raises
+    ------
+    UnknownNameError
+        No suite has that name; the message lists those that exist, nearest first.
+    InputError
+        The file does not exist, is no TOML, or does not describe a suite; the message names the key.
+    """
+    path = Path(name_or_path)
+    if path.suffix != ".toml":
+        names = available_suites()
+        if str(name_or_path) not in names:
+            raise UnknownNameError(
+                "suite", str(name_or_path), names, hint="A suite of your own is given as the path of its .toml file"
+            )
+        path = _folder() / f"{name_or_path}.toml"
+    try:
+        content = tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise InputError(f"{path}: cannot be read as TOML: {error}") from error
+    try:
+        return Suite.model_validate({"name": path.stem, **content})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "suite"
+        raise InputError(f"{path}: {where}: {first['msg']}") from error

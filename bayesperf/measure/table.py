@@ -1,0 +1,151 @@
+"""From a run's journal to the contract's tables: measurements, failures, provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from bayesperf import plugins
+from bayesperf.measure.machine import Machine
+from bayesperf.measure.plan import Plan, Point
+from bayesperf.probe import Probe
+from bayesperf.schema import COLUMNS, SHAPE_COLUMNS, add_flag
+from bayesperf.store import provenance_id, with_provenance
+
+__all__ = ["FAILURE_COLUMNS", "assemble", "failure_row", "measurement_row", "provenance_record"]
+
+FAILURE_COLUMNS = (
+    "target", "device", "op", "dtype", "reason", "detail", "log", "n_devices", "scope", "probe", "shape", "condition",
+    "process", "role", "campaign", "stack", "point_id",
+)  # fmt: skip
+
+
+def measurement_row(point: Point, record: Mapping[str, Any], machine: Machine, campaign: str) -> dict[str, Any]:
+    """One row of the measurement table.
+
+    Flops, bytes, working set and parallelism are totals over the scope's devices; shape columns are what one device
+    holds.
+    """
+    probe: Probe = plugins.load("probe", point.probe)
+    work, count = probe.work(point.config), point.n_devices
+    return {
+        **_identity(point, machine, campaign),
+        "flops": work.flops * count,
+        "bytes": work.bytes * count,
+        "time_s": record["slope_s"],
+        "statistic": "slope",
+        "time_se_s": record["slope_se_s"],
+        "samples_s": record["samples_s"],
+        "samples_iterations": record["samples_iterations"],
+        "intercept_s": record["intercept_s"],
+        "intercept_se_s": record["intercept_se_s"],
+        "working_set_bytes": work.working_set_bytes * count,
+        "parallelism": work.parallelism * count,
+        "message_bytes": work.message_bytes,
+        "flags": _flags(record),
+        "stop_reason": record["stop_reason"],
+        "provenance_id": record.get("provenance_id"),
+        "bytes_write_allocate": work.write_allocate_bytes * count,
+        **{key: point.config[key] for key in point.config if key not in ("op", "dtype")},
+        "scope": point.scope,
+        "probe": point.probe,
+        "sentinel": point.sentinel,
+        "point_id": point.id,
+        "order": point.order,
+        "attempts": record["attempts"],
+        "cpu_threads": record["cpu_threads"],
+        "others_share": record["others_share"],
+        "steal_share": record["steal_share"],
+        "compile_s": record["compile_s"],
+        "setup_s": record["setup_s"],
+        "first_run_s": record["warmup_s"][0] if record["warmup_s"] else None,
+        "hlo_hash": record["hlo_hash"],
+    }
+
+
+def failure_row(point: Point, failure: Mapping[str, Any], machine: Machine, campaign: str) -> dict[str, Any]:
+    """One row of the failures table."""
+    shape = " ".join(f"{k}={v}" for k, v in point.config.items() if k not in ("op", "dtype"))
+    row = {
+        **_identity(point, machine, campaign), "reason": failure["reason"], "detail": failure["detail"],
+        "log": failure.get("log") or None, "scope": point.scope, "probe": point.probe, "shape": shape,
+        "point_id": point.id,
+    }  # fmt: skip
+    return {name: row.get(name) for name in FAILURE_COLUMNS}
+
+
+def _identity(point: Point, machine: Machine, campaign: str) -> dict[str, Any]:
+    return {
+        "target": machine.target(point.n_devices),
+        "device": machine.device,
+        "op": point.config["op"],
+        "dtype": point.config.get("dtype"),
+        "n_devices": point.n_devices,
+        "campaign": campaign,
+        "stack": machine.stack,
+        "role": point.role,
+        "condition": point.condition,
+        "process": f"{point.scope}-{point.process}",
+    }
+
+
+def _flags(record: Mapping[str, Any]) -> str | None:
+    flags: str | None = None
+    if record["disturbed"]:
+        flags = add_flag(flags, "disturbed")
+    if record["outliers"]:
+        flags = add_flag(flags, "outlier")
+    return flags
+
+
+def provenance_record(environment: Mapping[str, Any], plan: Plan, campaign: str) -> tuple[str, dict[str, Any]]:
+    """Provenance of what one worker measured, and its id."""
+    record = {
+        "kind": "measurement",
+        "host": environment["host"],
+        "jax": environment["jax"],
+        "state_before": environment["state"],
+        "plan_id": plan.id,
+        "suite": plan.suite.name,
+        "seed": plan.seed,
+        "campaign": campaign,
+        "data": "uniform in [0.5, 1.5), random blocks of 2**20 repeated; weights centred and scaled by 1/sqrt(fan-in)",
+        "bytes_convention": "bytes: compulsory traffic; bytes_write_allocate: plus one read per line written unread",
+        "time": "slope of time over chained iterations; intercept: launch, carry donated",
+    }
+    return provenance_id(record), record
+
+
+def assemble(entries: Sequence[Mapping[str, Any]], plan: Plan, machine: Machine, campaign: str) -> pd.DataFrame:
+    """The measurement table of a journal's entries, in the plan's order; failures in ``attrs["failures"]``."""
+    points = {p.id: p for p in plan.points}
+    rows, failures, records = [], [], {}
+    for entry in entries:
+        point = points.get(str(entry.get("point")))
+        if entry["type"] == "environment":
+            records[entry["provenance_id"]] = entry["record"]
+        elif point is None:
+            continue
+        elif entry["type"] == "done":
+            rows.append(measurement_row(point, entry["record"], machine, campaign))
+        else:
+            failures.append(failure_row(point, entry["failure"], machine, campaign))
+    table = pd.DataFrame(rows)
+    if len(table):
+        table = table.sort_values("order", ignore_index=True).drop(columns="order")
+        table = table[_ordered(list(table.columns))]
+        for name in (c for c in table.columns if c in SHAPE_COLUMNS or c == "chain"):
+            table[name] = table[name].astype("Int64")
+    table = with_provenance(table, records)
+    table.attrs["failures"] = pd.DataFrame(failures, columns=list(FAILURE_COLUMNS))
+    table.attrs["plan"] = plan.model_dump(mode="json")
+    return table
+
+
+def _ordered(columns: list[str]) -> list[str]:
+    """The contract's columns first, in its order, then shapes, then the rest; columns of nothing but None stay."""
+    known = [c.name for c in COLUMNS if c.name in columns]
+    shapes = [c for c in SHAPE_COLUMNS if c in columns]
+    return [*known, *shapes, *(c for c in columns if c not in known and c not in shapes)]

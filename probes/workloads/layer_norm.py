@@ -1,0 +1,82 @@
+"""Layer normalisation of a ``rows x cols`` matrix over its columns, with scale and shift.
+
+flops ``7 r c`` (mean, difference, square, its sum, two products, one sum: one each); compulsory bytes
+``2 r c e + 2 c e``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bayesperf.probe import (
+    Config,
+    Kernel,
+    LoopExpectation,
+    Probe,
+    Work,
+    chained,
+    chained_reference,
+    element_bytes,
+    uniform,
+)
+
+EPSILON = 1e-5
+
+
+class LayerNorm(Probe):
+    """Sweep: ``dtypes`` and ``shapes``, a list of ``[rows, cols]``."""
+
+    name = "layer_norm"
+    ops = ("layer_norm",)
+    role = "heldout"
+
+    def configurations(self, sweep: Mapping[str, Any]) -> list[Config]:
+        """One per dtype and shape."""
+        return [
+            {"op": "layer_norm", "dtype": dtype, "rows": rows, "cols": cols}
+            for dtype in sweep["dtypes"]
+            for rows, cols in sweep["shapes"]
+        ]
+
+    def work(self, config: Config) -> Work:
+        """Formulas of the module's head."""
+        rows, cols, e = config["rows"], config["cols"], element_bytes(config["dtype"])
+        traffic = (2 * rows * cols + 2 * cols) * e
+        return Work(7.0 * rows * cols, traffic, traffic + rows * cols * e, traffic, rows * cols)
+
+    def kernel(self, config: Config, rng: np.random.Generator) -> Kernel:
+        """Statistics in float32, as models do."""
+        shape, dtype = (config["rows"], config["cols"]), config["dtype"]
+        carry, step = chained(_layer_norm, uniform(rng, shape, dtype), uniform(rng, shape, dtype))
+        scale_shift = (uniform(rng, shape[1:], dtype), uniform(rng, shape[1:], dtype))
+        return Kernel(scale_shift, carry, step, LoopExpectation((("rsqrt", "custom-call"), ("reduce", "custom-call"))))
+
+    def reference(self, config: Config, kernel: Kernel, iterations: int) -> tuple[np.ndarray, ...]:
+        """The definition in float64."""
+
+        def layer_norm(x: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> np.ndarray:
+            centred = x - x.mean(axis=-1, keepdims=True)
+            variance = (centred**2).mean(axis=-1, keepdims=True)
+            return np.asarray(centred / np.sqrt(variance + EPSILON) * scale + shift)
+
+        return chained_reference(layer_norm, kernel, iterations)
+
+    def small(self, config: Config) -> Config:
+        """At most 16 x 256."""
+        return {**config, "rows": min(config["rows"], 16), "cols": min(config["cols"], 256)}
+
+
+def _layer_norm(x: Any, scale: Any, shift: Any) -> Any:
+    import jax.numpy as jnp
+    from jax import lax
+
+    wide = x.astype(jnp.float32)
+    centred = wide - wide.mean(axis=-1, keepdims=True)
+    inverse = lax.rsqrt((centred * centred).mean(axis=-1, keepdims=True) + EPSILON)
+    return (centred * inverse).astype(x.dtype) * scale + shift
+
+
+probe = LayerNorm()
