@@ -32,6 +32,11 @@ def read(tmp_path: Path) -> Callable[[str | bytes], pd.DataFrame]:
     return write_and_read
 
 
+def write_new(path: Path) -> None:
+    """Write a word."""
+    path.write_text("new")
+
+
 def round_trip(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     store.write_measurements(table, path)
     return store.read_measurements(path)
@@ -300,19 +305,19 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
 
 
 def test_missing_folders_are_made(tmp_path: Path) -> None:
-    store.atomic_write(tmp_path / "x" / "y" / "a.txt", lambda p: p.write_text("new") and None)
+    store.atomic_write(tmp_path / "x" / "y" / "a.txt", write_new)
     assert (tmp_path / "x" / "y" / "a.txt").read_text() == "new"
 
 
 def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("real")
-    store.atomic_write(tmp_path / "link", lambda p: p.write_text("new") and None)
+    store.atomic_write(tmp_path / "link", write_new)
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_text() == "new"
 
 
 def test_written_files_are_readable_by_others(tmp_path: Path) -> None:
-    store.atomic_write(tmp_path / "a", lambda p: p.write_text("x") and None)
+    store.atomic_write(tmp_path / "a", write_new)
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o644
 
 

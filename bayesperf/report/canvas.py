@@ -1,0 +1,94 @@
+"""Figures as text: one style for all of them, readable in black and white and by the colour-blind."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import matplotlib
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from bayesperf.report.words import scale_of
+
+__all__ = ["COLOURS", "GREY", "INK", "MARKERS", "label_axis", "new_figure", "style", "to_uri"]
+
+INK, GREY = "#22272e", "#8a919c"
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+"""Okabe and Ito (2008); told apart by the common kinds of colour blindness. Markers differ as well."""
+
+MARKERS = ("o", "s", "^", "D", "v", "P")
+
+_STYLE = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9.0,
+    "text.color": INK,
+    # Names come from files: a dollar sign must not start a formula.
+    "text.parse_math": False,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.grid": True,
+    "grid.color": "#e3e6ea",
+    "grid.linewidth": 0.6,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.minor.width": 0.0,
+    "ytick.minor.width": 0.0,
+    "legend.frameon": False,
+    "legend.fontsize": 8.0,
+    "legend.handlelength": 1.6,
+    "lines.linewidth": 1.6,
+    "svg.fonttype": "path",
+    # One file for one input.
+    "svg.hashsalt": "bayesperf",
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Draw in the reports' style, whatever the user's matplotlib is set to."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_STYLE)
+        yield
+
+
+def new_figure(width: float = 5.4, height: float = 3.7) -> tuple[Figure, Axes]:
+    """Make an empty figure; sizes in inches, small enough that its text can be read on a phone."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def to_uri(draw: Callable[[], Figure]) -> str:
+    """Draw in the reports' style and return the figure as a ``data:`` address of an SVG image.
+
+    An image, not inline markup: whatever text is in it, an image runs no script and loads nothing.
+    """
+    with style():
+        buffer = io.BytesIO()
+        draw().savefig(buffer, format="svg", metadata={"Date": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+
+def label_axis(axes: Axes, which: str, unit: str) -> None:
+    """Give a logarithmic axis ticks in human units, such as 100 MB/s, 1 GB/s."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+
+    def text(value: float, _: int) -> str:
+        divisor, name = scale_of(value, unit)
+        return f"{value / divisor:.3g} {name}".strip() if value > 0 else ""
+
+    axis.set_major_formatter(ticker.FuncFormatter(text))
+    axis.set_minor_formatter(ticker.NullFormatter())

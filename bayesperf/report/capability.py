@@ -1,0 +1,151 @@
+"""The capability report of a profile: one self-contained HTML file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from bayesperf.report import content, figures
+from bayesperf.report.evidence import Evidence, flatten
+from bayesperf.report.page import render, write_page
+from bayesperf.report.words import count
+from bayesperf.store import provenance_of, with_provenance
+
+if TYPE_CHECKING:
+    from bayesperf.prediction.profile import Profile
+    from bayesperf.validation.result import Validation
+
+__all__ = ["capability_page", "write_report"]
+
+MOST_TARGETS = 12
+"""Targets whose figures are drawn; the tables hold all of them."""
+
+
+def write_report(
+    profile: Profile,
+    path: str | Path,
+    *,
+    validation: Validation | None = None,
+    measurements: pd.DataFrame | None = None,
+    failures: pd.DataFrame | None = None,
+    seed: int = 0,
+) -> None:
+    """Write the report of a profile as one HTML file that needs no network, atomically.
+
+    Parameters
+    ----------
+    profile
+        A fitted profile, converged or not: what is not is marked.
+    path
+        The file.
+    validation
+        Its comparison with held-out measurements, if there was one.
+    measurements
+        All measurements at hand, held-out ones and their provenance included; the fitted rows when absent.
+    failures
+        Points that could not be measured.
+    seed
+        Of the predictive draws in the figures.
+    """
+    page = capability_page(
+        profile, validation=validation, measurements=measurements, failures=failures, seed=seed, title=Path(path).stem
+    )
+    write_page(path, page)
+
+
+def capability_page(
+    profile: Profile,
+    *,
+    validation: Validation | None = None,
+    measurements: pd.DataFrame | None = None,
+    failures: pd.DataFrame | None = None,
+    seed: int = 0,
+    title: str = "report",
+) -> str:
+    """Render the report; parameters as `write_report`."""
+    table = _evidence_table(profile.table, measurements)
+    evidence = Evidence(table)
+    heldout = _heldout(table)
+    parameters = content.parameters(profile, evidence)
+    sections = {
+        "title": ", ".join(profile.targets[:3]) + (" and others" if len(profile.targets) > 3 else "") or title,
+        "profile": profile,
+        "banners": content.banners(profile, table, evidence),
+        "measured": measured(profile, table, evidence),
+        "overall": content.overall(validation, evidence) if validation is not None else None,
+        "verdicts": content.verdicts(validation, evidence) if validation is not None else [],
+        "predictions": content.heldout_rows(validation, evidence) if validation is not None else [],
+        "figures": target_figures(profile, heldout, seed),
+        "heldout_figure": figures.heldout(validation.rows) if validation is not None and len(validation.rows) else None,
+        "coverage_figure": figures.coverage(validation.rows["pit"])
+        if validation is not None and len(validation.rows)
+        else None,
+        "headlines": content.headlines(parameters)[:MOST_TARGETS],
+        "parameters": parameters,
+        "learned": sum(p["learned"] for p in parameters),
+        "gate": content.gate(profile.gate),
+        "caveats": caveats(profile.facts),
+        "facts": flatten({k: v for k, v in profile.facts.items() if k not in ("caveats", "targets")}),
+        "failures": failures.to_dict(orient="records") if failures is not None else None,
+    }
+    # Last: the appendix holds what everything above cites.
+    return render("capability.html", **sections, evidence=evidence)
+
+
+def _evidence_table(fitted: pd.DataFrame, measurements: pd.DataFrame | None) -> pd.DataFrame:
+    """All rows that anything may cite, fitted ones first, with all provenance."""
+    if measurements is None:
+        return fitted
+    further = measurements[~measurements["measurement_id"].isin(fitted["measurement_id"])]
+    # The measured file knows more of a row than the profile keeps: samples, provenance.
+    known = measurements[measurements["measurement_id"].isin(fitted["measurement_id"])]
+    lacking = fitted[~fitted["measurement_id"].isin(known["measurement_id"])]
+    parts = []
+    for part in (known, lacking, further):
+        if len(part):
+            plain = part.copy(deep=False)
+            plain.attrs = {}
+            parts.append(plain)
+    joined = pd.concat(parts, ignore_index=True)
+    return with_provenance(joined, {**provenance_of(fitted), **provenance_of(measurements)})
+
+
+def _heldout(table: pd.DataFrame) -> pd.DataFrame | None:
+    if "role" not in table:
+        return None
+    rows = table[table["role"] == "heldout"]
+    return rows if len(rows) else None
+
+
+def measured(profile: Profile, table: pd.DataFrame, evidence: Evidence) -> dict[str, Any]:
+    """Counts that say what the report is about."""
+    fitted = profile.table["measurement_id"]
+    other = table[~table["measurement_id"].isin(fitted)]["measurement_id"]
+    return {
+        "fitted": count(len(fitted), "measurement"),
+        "fitted_cite": evidence.cite(fitted),
+        "heldout": count(len(other), "held-out measurement") if len(other) else None,
+        "heldout_cite": evidence.cite(other),
+        "operations": sorted(set(profile.table["op"])),
+        "campaigns": sorted({str(c) for c in table["campaign"].dropna()}) if "campaign" in table else [],
+    }
+
+
+def target_figures(profile: Profile, heldout: pd.DataFrame | None, seed: int) -> list[dict[str, Any]]:
+    """Roofline and bandwidth of each target, where its measurements allow them."""
+    found = []
+    for target in list(profile.targets)[:MOST_TARGETS]:
+        roof = figures.roofline(profile, target, heldout, seed=seed)
+        memory = figures.bandwidth(profile, target, seed=seed)
+        if roof or memory:
+            found.append({"target": target, "roofline": roof, "bandwidth": memory})
+    return found
+
+
+def caveats(facts: Mapping[str, Any]) -> list[str]:
+    """What the reader must keep in mind: the profile's own caveats."""
+    stated = facts.get("caveats") or []
+    return [stated] if isinstance(stated, str) else [str(c) for c in stated]

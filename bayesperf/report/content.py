@@ -1,0 +1,225 @@
+"""What a report says, as plain data: conclusions, parameters, verdicts, diagnostics, caveats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from bayesperf.report.evidence import Evidence
+from bayesperf.report.words import configuration, count, interval, number, percent, quantity
+
+if TYPE_CHECKING:
+    from bayesperf.prediction.profile import Profile
+    from bayesperf.validation.result import Validation
+
+__all__ = ["INTERVAL", "banners", "gate", "headlines", "heldout_rows", "overall", "parameters", "verdicts"]
+
+INTERVAL = 0.9
+"""Probability of every interval in a report."""
+
+NOISE_FLAGS = ("disturbed", "noisy", "unstable", "drift", "nonlinear", "bimodal")
+TOO_NOISY = 0.1
+"""Share of flagged measurements from which the report says at its top that the machine was too noisy."""
+
+SYMBOLS = {"fails": "✕", "undecided": "?", "transfers": "✓"}
+WORDS = {
+    "fails": "fails to transfer",
+    "undecided": "undecided",
+    "transfers": "transfers",
+}
+
+
+def banners(profile: Profile, table: pd.DataFrame, evidence: Evidence) -> list[dict[str, Any]]:
+    """What must be read before anything else: an unconverged posterior, a machine too noisy to measure."""
+    found = []
+    if not profile.converged:
+        failed = [f"{c.name} {number(c.value)} (limit {number(c.limit)})" for c in profile.gate if not c.passed]
+        found.append(
+            {
+                "title": "The posterior did not converge",
+                "text": "Do not use the numbers below. Failed: " + "; ".join(failed) + ".",
+                "cite": None,
+            }
+        )
+    noisy = _flagged(table)
+    if len(noisy):
+        share = len(noisy) / len(table)
+        labels = sorted({label for flags in noisy["flags"] for label in flags.split("+") if label in NOISE_FLAGS})
+        title = "The machine was too noisy to measure well" if share >= TOO_NOISY else "Some points were disturbed"
+        found.append(
+            {
+                "title": title,
+                "text": f"{len(noisy)} of {count(len(table), 'measurement')} ({percent(share)}) carry a flag "
+                f"({', '.join(labels)}). Their spread widens the intervals; `bayesperf doctor` says what to change.",
+                "cite": evidence.cite(noisy["measurement_id"]),
+            }
+        )
+    return found
+
+
+def _flagged(table: pd.DataFrame) -> pd.DataFrame:
+    if "flags" not in table:
+        return table.iloc[:0]
+    is_noisy = [isinstance(f, str) and not {*f.split("+")}.isdisjoint(NOISE_FLAGS) for f in table["flags"]]
+    return table[np.array(is_noisy, dtype=bool)]
+
+
+# Parameters.
+
+
+def parameters(profile: Profile, evidence: Evidence) -> list[dict[str, Any]]:
+    """One entry per named parameter: posterior and prior in human units, contraction, evidence, and a bar."""
+    table = profile.parameters(interval=INTERVAL)
+    entries = []
+    for row in table.to_dict(orient="records"):
+        unit = row["unit"]
+        entries.append(
+            {
+                "target": row["target"],
+                "name": row["parameter"],
+                "label": row["label"],
+                "value": interval(row["median"], row["lower"], row["upper"], unit),
+                "prior": interval(row["prior_median"], row["prior_lower"], row["prior_upper"], unit),
+                "contraction": percent(row["contraction"]),
+                "learned": bool(row["learned"]),
+                "cite": evidence.cite(row["evidence"]),
+                "bar": _bar(row),
+            }
+        )
+    return entries
+
+
+def _bar(row: Mapping[str, Any]) -> dict[str, float] | None:
+    """Positions, in percent of a common logarithmic scale, of prior and posterior."""
+    names = ("prior_lower", "prior_upper", "lower", "median", "upper")
+    values = [float(row[name]) for name in names]
+    if not all(math.isfinite(v) and v > 0 for v in values):
+        return None
+    logs = [math.log(v) for v in values]
+    start, end = min(logs), max(logs)
+    width = max(end - start, 1e-9)
+    # A margin, so that marks at the ends stay visible.
+    return {name: 3.0 + 94.0 * (v - start) / width for name, v in zip(names, logs, strict=True)}
+
+
+HEADLINES = 6
+"""Parameters of one target that its headline names."""
+
+
+def headlines(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What was learned of each target, in short: its first parameters, in the model's order."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for entry in entries:
+        if entry["learned"]:
+            found.setdefault(entry["target"], []).append(entry)
+    return [{"target": target, "parameters": some[:HEADLINES]} for target, some in found.items()]
+
+
+# Verdicts.
+
+
+def verdicts(validation: Validation, evidence: Evidence) -> list[dict[str, Any]]:
+    """One entry per regime, failures first."""
+    order = {"fails": 0, "undecided": 1, "transfers": 2}
+    groups = validation.groups.to_dict(orient="records")
+    groups.sort(key=lambda g: (order.get(g["verdict"], 3), str(g["target"]), str(g["regime"])))
+    ids = _ids_by_group(validation.rows)
+    return [
+        {
+            "verdict": g["verdict"],
+            "symbol": SYMBOLS.get(g["verdict"], "?"),
+            "words": WORDS.get(g["verdict"], str(g["verdict"])),
+            "target": g["target"],
+            "regime": g["regime"],
+            "rows": count(int(g["n_rows"]), "configuration"),
+            "shift": _shift(g),
+            "coverage": percent(g["coverage_90"]),
+            "spread": number(g["spread_ratio"], 2),
+            "p_same": number(g["p_same"], 2),
+            "p_fresh": number(g["p_fresh"], 2),
+            "text": [str(g[k]) for k in ("reason", "advice") if isinstance(g.get(k), str) and g[k]],
+            "cite": evidence.cite(ids.get(g["group"], [])),
+        }
+        for g in groups
+    ]
+
+
+def _shift(group: Mapping[str, Any]) -> str:
+    """Shift of the measured time against the prediction; the table holds logs of the ratio."""
+    mid, low, high = (math.expm1(float(group[k])) for k in ("shift", "shift_lower", "shift_upper"))
+    return f"{percent(mid, 1, signed=True)} [{100 * low:+.1f}, {100 * high:+.1f}]"
+
+
+def _ids_by_group(rows: pd.DataFrame) -> dict[Any, list[str]]:
+    if "group" not in rows:
+        return {}
+    return {key: _all_ids(part) for key, part in rows.groupby("group", sort=False)}
+
+
+def _all_ids(rows: pd.DataFrame) -> list[str]:
+    return [str(i) for ids in rows["measurement_ids"] for i in ([ids] if isinstance(ids, str) else ids)]
+
+
+def overall(validation: Validation, evidence: Evidence) -> dict[str, Any]:
+    """Counts of verdicts and the coverage over all held-out configurations."""
+    rows, groups = validation.rows, validation.groups
+    inside = int(rows["inside"].astype(bool).sum())
+    tally = groups["verdict"].value_counts()
+    error = np.abs(np.log(rows["measured_s"].to_numpy(float) / rows["median_s"].to_numpy(float)))
+    return {
+        "regimes": len(groups),
+        "tally": {name: int(tally.get(name, 0)) for name in ("fails", "undecided", "transfers")},
+        "inside": inside,
+        "rows": len(rows),
+        "share": percent(inside / len(rows)) if len(rows) else "-",
+        "error": percent(float(np.expm1(np.median(error))), 1) if len(rows) else "-",
+        "unsupported": int((~rows["supported"].astype(bool)).sum()),
+        "tolerance": percent(float(validation.settings["tolerance"])),
+        "alpha": percent(float(validation.settings["alpha"])),
+        "cite": evidence.cite(_all_ids(rows)),
+    }
+
+
+def heldout_rows(validation: Validation, evidence: Evidence) -> list[dict[str, Any]]:
+    """Predicted beside measured time of every held-out configuration, worst first."""
+    rows = validation.rows.assign(
+        miss=np.abs(np.log(validation.rows["measured_s"].to_numpy(float) / validation.rows["median_s"].to_numpy(float)))
+    )
+    entries = []
+    for row in rows.sort_values(["inside", "miss"], ascending=[True, False]).to_dict(orient="records"):
+        ids = row["measurement_ids"]
+        entries.append(
+            {
+                "what": configuration({str(k): v for k, v in row.items()}),
+                "target": row["target"],
+                "measured": quantity(row["measured_s"], "s"),
+                "predicted": interval(row["median_s"], row["lower_s"], row["upper_s"], "s"),
+                "inside": bool(row["inside"]),
+                "limit": row["limit"],
+                "supported": bool(row["supported"]),
+                "cite": evidence.cite([ids] if isinstance(ids, str) else ids),
+            }
+        )
+    return entries
+
+
+# Diagnostics.
+
+
+def gate(checks: Sequence[Any]) -> list[dict[str, Any]]:
+    """Diagnostics, failures first."""
+    entries = [
+        {
+            "name": c.name,
+            "value": number(c.value),
+            "limit": number(c.limit),
+            "passed": bool(c.passed),
+            "remedy": c.remedy,
+        }
+        for c in checks
+    ]
+    return sorted(entries, key=lambda entry: entry["passed"])
