@@ -1,0 +1,91 @@
+"""What the documents promise: their commands exist, their lists agree with the packaging, nothing names a host."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def blocks(path: Path, language: str) -> Iterator[str]:
+    """Yield the fenced blocks of a language."""
+    yield from re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[list[str]]:
+    """Every call of our command line in the documents, without comments."""
+    found = []
+    for path in DOCUMENTS:
+        for block in blocks(path, "sh"):
+            for line in re.split(r"\n|&&", block.replace("\\\n", " ")):
+                words = shlex.split(line, comments=True)
+                if words and Path(words[0]).name == "bayesperf":
+                    found.append(words[1:])
+    return found
+
+
+@pytest.fixture(scope="module")
+def helps() -> dict[str, str]:
+    """Help of every verb that the documents call."""
+    texts = {}
+    for verb in {words[0] for words in commands()}:
+        command = [sys.executable, "-m", "bayesperf", verb, "--help"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, f"the documents call `bayesperf {verb}`, which does not exist"
+        texts[verb] = done.stdout
+    return texts
+
+
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_every_command_in_the_documents_exists(helps: dict[str, str], words: list[str]) -> None:
+    for word in words[1:]:
+        if word.startswith("-"):
+            assert re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", helps[words[0]]), f"{words[0]} has no {word}"
+
+
+def test_python_in_the_documents_is_python() -> None:
+    found = [block for path in DOCUMENTS for block in blocks(path, "python")]
+    assert found
+    for block in found:
+        compile(block, "document", "exec")
+
+
+@pytest.mark.parametrize("name", ["characterize", "test", "light"])
+def test_the_readme_marks_the_commands_that_ci_runs(name: str) -> None:
+    text = (ROOT / "README.md").read_text()
+    assert text.count(f"<!-- ci: {name} -->\n```sh\n") == 1
+
+
+def test_the_light_install_holds_only_dependencies_and_no_inference() -> None:
+    text = (ROOT / "README.md").read_text()
+    light = text.partition("<!-- ci: light -->")[2].partition("```sh")[2].partition("```")[0]
+    installed = set(light.rpartition("constraints.txt")[2].split())
+    declared = {re.split(r"[<>=\[;]", d)[0] for d in PROJECT["project"]["dependencies"]}
+    assert installed <= declared
+    assert not installed & {"pymc", "nutpie", "arviz", "xarray"}
+
+
+def test_constraints_are_names_and_versions_only() -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.!+-]+", line) for line in lines)
+    pinned = {re.sub(r"[-_.]+", "-", line.partition("==")[0]).lower() for line in lines}
+    needed = [*PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"]["test"]]
+    names = {re.sub(r"[-_.]+", "-", re.split(r"[<>=\[;]", d)[0]).lower() for d in needed}
+    assert names <= pinned, f"not pinned: {names - pinned}"
+
+
+def test_versions_agree() -> None:
+    version = PROJECT["project"]["version"]
+    assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()
+    assert f'__version__ = "{version}"' in (ROOT / "bayesperf" / "__init__.py").read_text()
