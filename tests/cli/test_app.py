@@ -141,9 +141,7 @@ def test_a_missing_library_says_the_install_command(cli: Cli, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("error", [InputError("wrong"), RuntimeError("a defect")], ids=lambda e: type(e).__name__)
-def test_debug_shows_the_traceback(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception
-) -> None:
+def test_debug_shows_the_traceback(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception) -> None:
     failing(monkeypatch, error)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(type(error)):
