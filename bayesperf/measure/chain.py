@@ -32,7 +32,7 @@ class Program:
     text
         Optimised HLO of the very executable that is timed.
     kernel
-        The kernel of one device it was built from (of the last device).
+        The kernel of one device it was built from.
     compile_s
         Wall time of tracing, lowering and compiling.
     launched
@@ -71,7 +71,10 @@ class Program:
         return [np.asarray(leaf)[-1] for leaf in self._carry]
 
     def release(self) -> None:
-        """Give its device memory back now."""
+        """Give its device memory back now, without waiting for the garbage collector."""
+        for array in (*self._operands, *self._carry):
+            if not array.is_deleted():
+                array.delete()
         self._operands, self._carry, self._counts = [], (), {}
 
 
@@ -85,14 +88,14 @@ def build(probe: Probe, config: Config, devices: Sequence[jax.Device], rng: np.r
     devices
         Every one of them does the configuration's work.
     rng
-        Data of device after device are drawn from it.
+        Source of the data; each device gets a copy of its own.
     """
     mesh = Mesh(np.array(devices), (AXIS,))
-    kernels = [probe.kernel(config, rng) for _ in devices]
-    operands = _place([k.operands for k in kernels], mesh)
-    carry = tuple(_place([k.carry for k in kernels], mesh))
+    kernel = probe.kernel(config, rng)
+    operands = _place(kernel.operands, mesh)
+    carry = tuple(_place(kernel.carry, mesh))
     launched = probe.mode == "launched"
-    function = _launched(kernels[-1], mesh) if launched else _looped(kernels[-1], mesh)
+    function = _launched(kernel, mesh) if launched else _looped(kernel, mesh)
     started = time.perf_counter()
     if launched:
         executable = jax.jit(function).lower(carry, *operands).compile()
@@ -102,20 +105,17 @@ def build(probe: Probe, config: Config, devices: Sequence[jax.Device], rng: np.r
     elapsed = time.perf_counter() - started
     counter = NamedSharding(mesh, PartitionSpec())
     return Program(
-        executable.as_text() or "", kernels[-1], elapsed, launched, executable, operands, carry, counter
+        executable.as_text() or "", kernel, elapsed, launched, executable, operands, carry, counter
     )
 
 
-def _place(leaves: list[tuple[np.ndarray, ...]], mesh: Mesh) -> list[Any]:
+def _place(leaves: tuple[np.ndarray, ...], mesh: Mesh) -> list[Any]:
     """One global array per leaf, leading axis the device; buffers are never shared with the host's or each other's."""
+    sharding = NamedSharding(mesh, PartitionSpec(AXIS))
     placed = []
-    for parts in zip(*leaves, strict=True):
-        sharding = NamedSharding(mesh, PartitionSpec(AXIS))
-        pieces = [
-            jax.device_put(part[None], device, may_alias=False)
-            for part, device in zip(parts, mesh.devices.flat, strict=True)
-        ]
-        shape = (len(parts), *parts[0].shape)
+    for leaf in leaves:
+        pieces = [jax.device_put(leaf[None], device, may_alias=False) for device in mesh.devices.flat]
+        shape = (mesh.size, *leaf.shape)
         placed.append(jax.block_until_ready(jax.make_array_from_single_device_arrays(shape, sharding, pieces)))
     return placed
 

@@ -14,7 +14,7 @@ import psutil
 
 from bayesperf import __version__
 
-__all__ = ["cgroup_memory_bytes", "cgroup_quota_cores", "cpu_model", "of_host", "of_jax", "state"]
+__all__ = ["cgroup_memory_bytes", "cgroup_quota_cores", "cpu_model", "last_level_cache_bytes", "of_host", "of_jax", "state"]
 
 _CPU = Path("/sys/devices/system/cpu")
 _CGROUP = Path("/sys/fs/cgroup")
@@ -140,6 +140,18 @@ def _caches() -> list[dict[str, str | None]] | None:
         for folder in sorted((_CPU / "cpu0/cache").glob("index*"))
     ]
     return found or None
+
+
+def last_level_cache_bytes() -> float | None:
+    """Sizes of the host's largest caches as the system reports them, added up; None where it does not tell."""
+    sizes: dict[str, tuple[int, float]] = {}
+    for folder in _CPU.glob("cpu[0-9]*/cache/index*"):
+        level, size, shared = (_text(folder / name) for name in ("level", "size", "shared_cpu_list"))
+        if level and size and shared and size[:-1].isdigit():
+            units = {"K": 2.0**10, "M": 2.0**20}
+            sizes[f"{level}:{shared}"] = (int(level), int(size[:-1]) * units.get(size[-1], 1.0))
+    top = max((level for level, _ in sizes.values()), default=0)
+    return sum(size for level, size in sizes.values() if level == top) or None
 
 
 def _numa_nodes() -> int | None:

@@ -29,6 +29,8 @@ class Machine:
         Memory of one device, or None; on CPU the host's, shared by all.
     stack
         Versions of JAX and jaxlib.
+    cache_bytes
+        Largest caches of the host as reported, added up, or None: used to extend a sweep, never as a result.
     """
 
     platform: str
@@ -36,10 +38,15 @@ class Machine:
     devices: int
     memory_bytes: float | None
     stack: str
+    cache_bytes: float | None = None
 
     def count(self, scope: str) -> int:
         """Devices of a scope."""
         return 1 if scope == "one" else self.devices
+
+    def main_memory_bytes(self) -> float:
+        """A working set over all devices that no cache holds: 512 MiB, or two and a half times what is reported."""
+        return max(2.0**29, 2.5 * (self.cache_bytes or 0.0))
 
     def target(self, count: int) -> str:
         """Target name of a number of these devices."""
@@ -48,18 +55,18 @@ class Machine:
     @classmethod
     def from_description(cls, description: dict[str, Any]) -> Machine:
         """From what a worker reports of JAX (`bayesperf.measure.environment.of_jax`) and the host's own facts."""
-        from bayesperf.measure.environment import cpu_model
+        from bayesperf.measure.environment import cpu_model, last_level_cache_bytes
 
         platform, kind = description["platform"], description["device_kind"]
-        memory = description.get("memory_bytes")
+        memory, cache = description.get("memory_bytes"), None
         if platform == "cpu":
             count = cpu_devices()
             name = slug(f"{cpu_model() or kind} {count}-core")
-            memory = memory_limit_bytes()
+            memory, cache = memory_limit_bytes(), last_level_cache_bytes()
         else:
             count, name = int(description["local_devices"]), slug(kind)
         stack = f"jax-{description['jax']}+jaxlib-{description['jaxlib']}"
-        return cls(platform, name, count, memory, stack)
+        return cls(platform, name, count, memory, stack, cache)
 
 
 def cpu_devices() -> int:

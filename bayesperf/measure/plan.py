@@ -208,21 +208,34 @@ def _batch(suite: Suite, machine: Machine, scope: Any, process: int) -> list[Poi
     for entry in suite.probe:
         if single or scope in (entry.scopes or suite.scopes):
             probe: Probe = plugins.load("probe", entry.name)
-            for config in _configurations(probe, entry):
+            for config in _configurations(probe, entry, machine, scope):
                 point = _point(probe, config, entry, scope, machine.count(scope), process)
                 points.setdefault(point.id, point)
     return list(points.values())
 
 
-def _configurations(probe: Probe, entry: ProbeSweep) -> list[dict[str, Any]]:
+def _configurations(probe: Probe, entry: ProbeSweep, machine: Machine, scope: str) -> list[dict[str, Any]]:
     try:
-        return probe.configurations(entry.sweep)
+        return probe.configurations(_per_device(entry.sweep, machine, scope))
     except KeyError as error:
         raise InputError(f"suite: probe {entry.name!r}: its sweep needs the key {error}") from error
     except (TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"suite: probe {entry.name!r}: its sweep is not understood: {error}") from error
+
+
+def _per_device(sweep: dict[str, Any], machine: Machine, scope: str) -> dict[str, Any]:
+    """A sweep with its ``total_<key>`` lists, sizes over all devices of the scope, added to ``<key>`` per device.
+
+    The word ``"main"`` stands for a working set that no cache of the machine holds.
+    """
+    resolved = {key: value for key, value in sweep.items() if not key.startswith("total_")}
+    for key in sweep.keys() - resolved.keys():
+        totals = [machine.main_memory_bytes() if total == "main" else float(total) for total in sweep[key]]
+        name = key.removeprefix("total_")
+        resolved[name] = [*resolved.get(name, []), *(total / machine.count(scope) for total in totals)]
+    return resolved
 
 
 def _point(probe: Probe, config: dict[str, Any], entry: ProbeSweep, scope: Any, count: int, process: int) -> Point:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,9 @@ from bayesperf.measure.suites import Budget
 from bayesperf.probe import Probe
 
 __all__ = ["Session", "check_result", "measure_point", "refuse_too_large"]
+
+AFFORDABLE_FLOPS, AFFORDABLE_BYTES = 3e8, 4e6
+"""Work whose NumPy reference costs little beside the point itself."""
 
 REPEATABLE = frozenset({"nonlinear", "drift", "does-not-grow"})
 """Refusals that a disturbance can cause, so that another try is fair."""
@@ -82,19 +84,17 @@ def measure_point(probe: Probe, point: Point, session: Session, *, self_check: b
         With the reason for the failures table.
     """
     refuse_too_large(point, session)
-    if self_check:
-        _self_check(probe, point, session)
     rng = np.random.default_rng(point.seed)
     setup = session.clock()
     program = build(probe, point.config, session.devices, rng)
     try:
         _check_program(probe, point, program)
         setup = session.clock() - setup
+        if self_check:
+            _self_check(probe, point, session, program)
         best, attempts = _attempts(program, session, rng)
     finally:
         program.release()
-        del program.kernel
-        gc.collect()
     return _record(best, attempts, setup, program)
 
 
@@ -118,8 +118,8 @@ def refuse_too_large(point: Point, session: Session) -> None:
         )
 
 
-def check_result(probe: Probe, config: dict[str, Any], devices: Sequence[jax.Device], *, iterations: int = 2) -> float:
-    """Run a configuration and compare with the probe's NumPy reference.
+def check_result(probe: Probe, config: dict[str, Any], program: Program, *, iterations: int = 2) -> float:
+    """Run a fresh program and compare its carry with the probe's NumPy reference.
 
     Returns
     -------
@@ -131,17 +131,15 @@ def check_result(probe: Probe, config: dict[str, Any], devices: Sequence[jax.Dev
     MeasurementError
         ``wrong-result``: the error exceeds the probe's tolerance, as when float32 silently became tf32.
     """
-    program = build(probe, config, devices, np.random.default_rng(0))
     program.run(iterations)
     expected = probe.reference(config, program.kernel, iterations)
-    errors = [_relative_error(a, b) for a, b in zip(program.carry(), expected, strict=True)]
-    program.release()
-    worst, allowed = max(errors), probe.tolerance(config)
+    worst = max(_relative_error(a, b) for a, b in zip(program.carry(), expected, strict=True))
+    allowed = probe.tolerance(config)
     if not worst <= allowed:
         raise MeasurementError(
             "wrong-result",
-            f"{config['op']} in {config.get('dtype')} differs from its reference by {worst:.2g}, more than {allowed:.2g}: "
-            f"the compiler lowered its precision, or the kernel is wrong",
+            f"{config['op']} in {config.get('dtype')} differs from its reference by {worst:.2g}, more than "
+            f"{allowed:.2g}: the compiler lowered its precision, or the kernel is wrong",
         )
     return worst
 
@@ -151,14 +149,22 @@ def _relative_error(found: np.ndarray, expected: np.ndarray) -> float:
     return float(np.max(np.abs(np.asarray(found, dtype=np.float64) - expected))) / scale
 
 
-def _self_check(probe: Probe, point: Point, session: Session) -> None:
-    key = (probe.name, str(point.config["op"]), str(point.config.get("dtype")))
+def _self_check(probe: Probe, point: Point, session: Session, program: Program) -> None:
+    """Check the very program that will be timed where NumPy can afford it, else a small one, once per op and dtype."""
+    work, config = probe.work(point.config), point.config
+    if work.flops <= AFFORDABLE_FLOPS and work.working_set_bytes <= AFFORDABLE_BYTES:
+        check_result(probe, config, program)
+        return
+    key = (probe.name, str(config["op"]), str(config.get("dtype")))
     if key not in session.checked:
+        small = build(probe, probe.small(config), session.devices, np.random.default_rng(0))
         try:
-            check_result(probe, probe.small(point.config), session.devices)
+            check_result(probe, probe.small(config), small)
             session.checked[key] = None
         except MeasurementError as error:
             session.checked[key] = error
+        finally:
+            small.release()
     failed = session.checked[key]
     if failed is not None:
         raise failed
@@ -179,11 +185,14 @@ def _check_program(probe: Probe, point: Point, program: Program) -> None:
 
 
 def _attempts(program: Program, session: Session, rng: np.random.Generator) -> tuple[_Attempt, int]:
-    """The least disturbed of up to 1 + retries attempts; which one is kept never depends on its time."""
+    """The least disturbed of up to 1 + retries attempts; which one is kept never depends on its time.
+
+    A refused point is always tried again, a disturbed one while there is time left for repeats.
+    """
     best: _Attempt | None = None
     refused: MeasurementError | None = None
     tries = 0
-    while tries <= session.budget.retries and (tries == 0 or session.retry_s >= session.budget.point_s):
+    while tries <= session.budget.retries and (best is None or session.retry_s >= session.budget.point_s):
         started = session.clock()
         try:
             attempt = _attempt(program, session, rng)
@@ -241,6 +250,7 @@ def _record(best: _Attempt, attempts: int, setup_s: float, program: Program) -> 
         "cpu_threads": seen.threads,
         "others_share": seen.others,
         "steal_share": seen.steal,
+        "waited_share": seen.waited,
         "disturbed": best.disturbed,
         "attempts": attempts,
     }

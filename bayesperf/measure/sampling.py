@@ -74,11 +74,16 @@ def choose_counts(
         raise MeasurementError(
             "too-slow", f"one iteration takes {seconds:.3g} s, more than the {too_slow_s:.3g} s that the suite allows"
         )
-    while seconds < longest_s / 4 and count < most:
+    while count < most:
+        if seconds >= longest_s / 4:
+            # Once more: a hiccup of the machine must not pass for work.
+            seconds = min(seconds, timed(count))
+            if seconds >= longest_s / 4:
+                break
         growth = longest_s / 2 / seconds if seconds > 0 else 16
         count = min(most, max(2 * count, int(count * min(growth, 16))))
         seconds = timed(count)
-    if seconds < longest_s / 100 and longest_s > 0:
+    if seconds < longest_s / 100:
         raise MeasurementError(
             "does-not-grow", f"{count} iterations take {seconds:.3g} s: the work is folded away or the clock is broken"
         )

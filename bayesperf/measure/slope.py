@@ -36,6 +36,8 @@ class Limits:
 
     Parameters
     ----------
+    growth
+        The longest count takes at least this multiple of the shortest's time (three or four times its iterations).
     z
         Standard errors by which a departure must exceed chance.
     curvature
@@ -43,14 +45,17 @@ class Limits:
     drift
         Change of the slope from the first to the last rounds, as a share of it, that is allowed when the change is
         monotone beyond chance.
-    drift_p
-        Chance of a monotone trend as strong as seen, below which it counts.
+    drift_p, drift_tau
+        A trend counts as monotone beyond chance when its chance (Kendall) is below `drift_p` and its rank correlation
+        with time above `drift_tau`: bursts of other work also leave a chance trend, but seldom a monotone one.
     """
 
+    growth: float = 1.25
     z: float = 4.0
     curvature: float = 0.08
     drift: float = 0.15
     drift_p: float = 0.002
+    drift_tau: float = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +97,7 @@ def fit_slope(rounds: Sequence[Round], limits: Limits = Limits()) -> SlopeFit:  
         )
     slopes, intercepts = round_slopes(rounds)
     slope, slope_se = float(np.median(slopes)), standard_error(slopes)
-    if not slope > 2 * slope_se:
-        most = max(max(r.iterations) for r in rounds)
-        raise MeasurementError(
-            "does-not-grow",
-            f"time does not grow with the work: {slope:.3g} +- {slope_se:.2g} s per iteration over up to {most} "
-            f"iterations; the work is folded away, the clock is too coarse, or the machine is too noisy",
-        )
+    _refuse_flat(rounds, slope, limits)
     _refuse_curved(rounds, limits)
     _refuse_drifting(slopes, limits)
     spread = robust_spread(slopes)
@@ -134,6 +133,19 @@ def standard_error(values: np.ndarray) -> float:
     return math.sqrt(math.pi / 2) * spread / math.sqrt(len(values))
 
 
+def _refuse_flat(rounds: Sequence[Round], slope: float, limits: Limits) -> None:
+    shortest = float(np.median([r.seconds[int(np.argmin(r.iterations))] for r in rounds]))
+    longest = float(np.median([r.seconds[int(np.argmax(r.iterations))] for r in rounds]))
+    if slope > 0 and longest > limits.growth * shortest:
+        return
+    fewest, most = min(rounds[0].iterations), max(rounds[0].iterations)
+    raise MeasurementError(
+        "does-not-grow",
+        f"time does not grow with the work: {fewest} iterations take {shortest:.3g} s, {most} take {longest:.3g} s; "
+        f"the work is folded away, the clock is too coarse, or the machine is far too busy",
+    )
+
+
 def _refuse_curved(rounds: Sequence[Round], limits: Limits) -> None:
     departures = np.array([_departure(r) for r in rounds])
     departure, error = float(np.median(departures)), standard_error(departures)
@@ -160,7 +172,8 @@ def _refuse_drifting(slopes: np.ndarray, limits: Limits) -> None:
     third = max(1, len(slopes) // 3)
     first, last = float(np.median(slopes[:third])), float(np.median(slopes[-third:]))
     change = (last - first) / float(np.median(slopes))
-    if abs(change) > limits.drift and _trend_p(slopes) < limits.drift_p:
+    chance, tau = _trend(slopes)
+    if abs(change) > limits.drift and chance < limits.drift_p and abs(tau) >= limits.drift_tau:
         raise MeasurementError(
             "drift",
             f"the time of one iteration moves steadily, by {change:+.0%} over {len(slopes)} rounds; the clock drifts "
@@ -168,11 +181,15 @@ def _refuse_drifting(slopes: np.ndarray, limits: Limits) -> None:
         )
 
 
-def _trend_p(values: np.ndarray) -> float:
-    """Two-sided chance of a trend at least as monotone (Kendall's S, normal approximation; exact for perfect ones)."""
+def _trend(values: np.ndarray) -> tuple[float, float]:
+    """Two-sided chance of a trend at least as monotone by Kendall's S, and his tau.
+
+    Normal approximation of S; exact for a perfect trend, where small samples need it.
+    """
     count = len(values)
     score = sum(float(np.sign(b - a)) for a, b in itertools.combinations(values, 2))
-    if abs(score) == count * (count - 1) / 2:
-        return 2 / math.factorial(count)
+    tau = score / (count * (count - 1) / 2)
+    if abs(tau) == 1:
+        return 2 / math.factorial(count), tau
     deviation = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
-    return math.erfc(max(0.0, abs(score) - 1) / deviation / math.sqrt(2))
+    return math.erfc(max(0.0, abs(score) - 1) / deviation / math.sqrt(2)), tau

@@ -46,7 +46,7 @@ class Budget(_Strict):
     """
 
     point_s: float = Field(0.3, gt=0)
-    longest_share: float = Field(0.12, gt=0, le=1)
+    longest_share: float = Field(0.03, gt=0, le=1)
     target_relative_error: float = Field(0.01, gt=0)
     least_rounds: int = Field(5, ge=3)
     too_slow_s: float = Field(2.0, gt=0)

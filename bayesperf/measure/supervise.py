@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import queue
@@ -12,6 +13,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import metadata
 from typing import IO, Any
 
 from bayesperf.errors import MeasurementError
@@ -61,7 +63,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=self._log,
             env={**os.environ, **environment},
-            start_new_session=True,
+            process_group=0,
         )
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
@@ -136,11 +138,16 @@ class Worker:
 def describe(environment: Mapping[str, str] | None = None) -> dict[str, Any]:
     """What JAX sees on this host, told by a worker, so that this process never opens a device.
 
+    Where nothing but JAX's own CPU backend can be found, that is known without asking.
+
     Raises
     ------
     MeasurementError
         ``no-backend``: JAX cannot start; the message holds the end of its log.
     """
+    if _only_cpu():
+        versions = {name: metadata.version(name) for name in ("jax", "jaxlib")}
+        return {"platform": "cpu", "device_kind": "cpu", "local_devices": 1, **versions}
     with Worker({"mode": "describe"}, environment or {}) as worker:
         try:
             message = worker.next(START_TIMEOUT_S)
@@ -150,6 +157,15 @@ def describe(environment: Mapping[str, str] | None = None) -> dict[str, Any]:
             worker.kill()
             raise MeasurementError("no-backend", f"JAX could not start on this machine:\n{worker.log().strip()}")
         return dict(message["jax"])
+
+
+def _only_cpu() -> bool:
+    """Whether JAX can only start its CPU backend: told so, or no plug-in for another one is installed."""
+    wanted = os.environ.get("JAX_PLATFORMS", "")
+    if wanted:
+        return wanted == "cpu"
+    plugins = metadata.entry_points(group="jax_plugins")
+    return not plugins and not any(importlib.util.find_spec(name) for name in ("jax_plugins", "libtpu"))
 
 
 def run_points(

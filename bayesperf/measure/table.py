@@ -22,6 +22,10 @@ FAILURE_COLUMNS = (
 )  # fmt: skip
 
 
+NOISY = 0.1
+"""Relative standard error from which a row is flagged ``noisy``."""
+
+
 def measurement_row(point: Point, record: Mapping[str, Any], machine: Machine, campaign: str) -> dict[str, Any]:
     """One row of the measurement table.
 
@@ -58,6 +62,7 @@ def measurement_row(point: Point, record: Mapping[str, Any], machine: Machine, c
         "cpu_threads": record["cpu_threads"],
         "others_share": record["others_share"],
         "steal_share": record["steal_share"],
+        "waited_share": record["waited_share"],
         "compile_s": record["compile_s"],
         "setup_s": record["setup_s"],
         "first_run_s": record["warmup_s"][0] if record["warmup_s"] else None,
@@ -97,6 +102,8 @@ def _flags(record: Mapping[str, Any]) -> str | None:
         flags = add_flag(flags, "disturbed")
     if record["outliers"]:
         flags = add_flag(flags, "outlier")
+    if record["slope_se_s"] > NOISY * record["slope_s"]:
+        flags = add_flag(flags, "noisy")
     return flags
 
 

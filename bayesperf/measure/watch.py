@@ -10,6 +10,9 @@ from pathlib import Path
 __all__ = ["Disturbance", "Reading", "disturbance", "read"]
 
 PROC_STAT = Path("/proc/stat")
+PROC_TASKS = Path("/proc/self/task")
+TICK_S = 0.02
+"""Two ticks of the system's accounting: one at each end of an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,8 @@ class Reading:
         Used by everybody, all processors.
     steal_s
         Taken by the hypervisor for other guests.
+    waited_s
+        Spent by this process's threads ready to run, waiting for a processor.
     processors
         Number of processors counted.
     """
@@ -34,6 +39,7 @@ class Reading:
     own_s: float
     busy_s: float | None
     steal_s: float | None
+    waited_s: float | None
     processors: int
 
 
@@ -47,6 +53,8 @@ class Disturbance:
         Share used by other processes.
     steal
         Share taken by the hypervisor.
+    waited
+        Share that this process's threads spent waiting for a processor: fine-grained, but its own crowding counts too.
     threads
         Processor time of this process over wall time: how many threads really ran.
     wall_s
@@ -55,21 +63,28 @@ class Disturbance:
 
     others: float | None
     steal: float | None
+    waited: float | None
     threads: float
     wall_s: float
 
-    def disturbed(self, *, others: float = 0.05, steal: float = 0.02, tick_s: float = 0.02) -> bool:
-        """Whether others or the hypervisor took more than a share, beyond the counters' resolution of `tick_s`."""
-        grain = tick_s / self.wall_s if self.wall_s > 0 else 1.0
-        return (self.others or 0.0) > others + grain or (self.steal or 0.0) > steal + grain
+    def disturbed(self, *, others: float = 0.05, steal: float = 0.02, waited: float = 0.03) -> bool:
+        """Whether others or the hypervisor took more than a share of the processors.
+
+        The system counts in ticks of 10 ms, so shares of others and of the hypervisor must exceed that resolution;
+        waiting is exact, and counts where others were seen at all.
+        """
+        grain = TICK_S / self.wall_s if self.wall_s > 0 else 1.0
+        seen = self.others or 0.0
+        crowded = (self.waited or 0.0) > waited and seen > others
+        return crowded or seen > others + grain or (self.steal or 0.0) > steal + grain
 
     @property
     def total(self) -> float:
         """Share lost in all, unknown parts counted as nothing."""
-        return (self.others or 0.0) + (self.steal or 0.0)
+        return max(self.others or 0.0, self.waited or 0.0) + (self.steal or 0.0)
 
 
-def read(path: Path = PROC_STAT) -> Reading:
+def read(path: Path = PROC_STAT, tasks: Path = PROC_TASKS) -> Reading:
     """Read the counters now."""
     used = os.times()
     own = used.user + used.system
@@ -77,14 +92,26 @@ def read(path: Path = PROC_STAT) -> Reading:
     try:
         lines = path.read_text().splitlines()
     except OSError:
-        return Reading(wall, own, None, None, os.cpu_count() or 1)
+        return Reading(wall, own, None, None, _waited(tasks), os.cpu_count() or 1)
     fields = [float(field) for field in lines[0].split()[1:]]
     ticks = float(os.sysconf("SC_CLK_TCK"))
     # user nice system idle iowait irq softirq steal; guest time is counted in user already.
     busy = sum(fields[k] for k in (0, 1, 2, 5, 6)) / ticks
     steal = fields[7] / ticks if len(fields) > 7 else None
     processors = sum(1 for line in lines if line.startswith("cpu") and line[3:4].isdigit())
-    return Reading(wall, own, busy, steal, max(1, processors))
+    return Reading(wall, own, busy, steal, _waited(tasks), max(1, processors))
+
+
+def _waited(tasks: Path) -> float | None:
+    """Run-queue delay of all threads in s; threads that have ended meanwhile are not in it."""
+    waited, known = 0.0, False
+    for path in tasks.glob("*/schedstat"):
+        try:
+            waited += float(path.read_text().split()[1]) / 1e9
+            known = True
+        except (OSError, IndexError, ValueError):
+            continue  # the thread ended, or the kernel does not keep this
+    return waited if known else None
 
 
 def disturbance(before: Reading, after: Reading) -> Disturbance:
@@ -92,9 +119,11 @@ def disturbance(before: Reading, after: Reading) -> Disturbance:
     wall = max(after.wall_s - before.wall_s, 1e-9)
     own = after.own_s - before.own_s
     capacity = wall * after.processors
-    others = steal = None
+    others = steal = waited = None
     if before.busy_s is not None and after.busy_s is not None:
         others = max(0.0, after.busy_s - before.busy_s - own) / capacity
     if before.steal_s is not None and after.steal_s is not None:
         steal = max(0.0, after.steal_s - before.steal_s) / capacity
-    return Disturbance(others, steal, own / wall, wall)
+    if before.waited_s is not None and after.waited_s is not None:
+        waited = max(0.0, after.waited_s - before.waited_s) / capacity
+    return Disturbance(others, steal, waited, own / wall, wall)
