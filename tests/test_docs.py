@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +41,9 @@ def helps() -> dict[str, str]:
     texts = {}
     for verb in {words[0] for words in commands()}:
         command = [sys.executable, "-m", "bayesperf", verb, "--help"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        # Not in the checkout: Python would take its folder `bayesperf` for the installed package.
+        cwd = tempfile.gettempdir()
+        done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, f"the documents call `bayesperf {verb}`, which does not exist"
         texts[verb] = done.stdout
     return texts
