@@ -13,7 +13,7 @@ from bayesperf import plugins, schema, specs
 from bayesperf.dataset import Dataset, Rule, SourceFile, apply_rules
 from bayesperf.datasets.fetch import SourceTree
 from bayesperf.errors import InputError
-from bayesperf.store import PROVENANCE, provenance_id
+from bayesperf.store import PROVENANCE, provenance_id, provenance_of
 
 __all__ = ["dataset", "load", "targets"]
 
@@ -101,7 +101,7 @@ def _trace(
     table: pd.DataFrame, data: Dataset, used: dict[str, SourceFile], rules: list[dict[str, Any]]
 ) -> pd.DataFrame:
     source = data.source.record()
-    records: dict[str, dict[str, Any]] = {}
+    records = provenance_of(table)
     ids: dict[str, str] = {}
     for path, file in used.items():
         record = {

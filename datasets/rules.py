@@ -58,7 +58,7 @@ def copied_table(columns: Sequence[str]) -> Rule:
         keys = [name for name in columns if name in table]
         part = table.drop_duplicates(["file", *keys])
         files = {file: rows.set_index(keys)["time_s"] for file, rows in part.groupby("file", sort=False)}
-        target = part.groupby("file")["target"].agg(lambda names: frozenset(names))
+        target = {file: frozenset(names) for file, names in part.groupby("file")["target"]}
         copied: set[object] = set()
         for one, other in itertools.combinations(files, 2):
             if target[one] != target[other] and _agree(files[one], files[other]):
