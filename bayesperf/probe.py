@@ -164,7 +164,9 @@ def uniform(rng: np.random.Generator, shape: tuple[int, ...], dtype: str = "floa
     return np.resize(block.astype(storage), shape)
 
 
-def chained(function: Callable[..., Any], argument: np.ndarray, output: np.ndarray) -> tuple[tuple[np.ndarray, ...], Step]:
+def chained(
+    function: Callable[..., Any], argument: np.ndarray, output: np.ndarray
+) -> tuple[tuple[np.ndarray, ...], Step]:
     """Chain ``output = function(argument, *operands)`` through one element, so that nothing else is copied or fused.
 
     The first element of the next argument depends on the first of the last output: iterations depend on each other,

@@ -104,9 +104,7 @@ def build(probe: Probe, config: Config, devices: Sequence[jax.Device], rng: np.r
         executable = jax.jit(function, donate_argnums=1).lower(count, carry, *operands).compile()
     elapsed = time.perf_counter() - started
     counter = NamedSharding(mesh, PartitionSpec())
-    return Program(
-        executable.as_text() or "", kernel, elapsed, launched, executable, operands, carry, counter
-    )
+    return Program(executable.as_text() or "", kernel, elapsed, launched, executable, operands, carry, counter)
 
 
 def _place(leaves: tuple[np.ndarray, ...], mesh: Mesh) -> list[Any]:
@@ -123,7 +121,13 @@ def _place(leaves: tuple[np.ndarray, ...], mesh: Mesh) -> list[Any]:
 def _looped(kernel: Kernel, mesh: Mesh) -> Any:
     def on_device(count: Any, carry: Any, *operands: Any) -> Any:
         local = [o[0] for o in operands]
-        carry = lax.fori_loop(0, count, lambda i, c: kernel.step(i, c, *local), tuple(c[0] for c in carry))
+
+        def body(i: Any, carry: Any) -> Any:
+            # Tied to the iteration, operands do not count as invariant: not even their conversion is hoisted.
+            i, *tied = lax.optimization_barrier((i, *local))
+            return kernel.step(i, carry, *tied)
+
+        carry = lax.fori_loop(0, count, body, tuple(c[0] for c in carry))
         return tuple(c[None] for c in carry)
 
     return _sharded(on_device, mesh, (PartitionSpec(), PartitionSpec(AXIS)), len(kernel.operands))

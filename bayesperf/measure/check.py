@@ -94,9 +94,9 @@ def _check_read(
             "hoisted", f"operand {operand} does not enter the loop: what needs it was computed once, outside"
         )
     for instruction in body.instructions.values():
-        if instruction.opcode == "get-tuple-element" and instruction.index in at:
-            if any(user.opcode != "tuple" for user in body.users(instruction.name)):
-                return
+        taken = instruction.opcode == "get-tuple-element" and instruction.index in at
+        if taken and any(user.opcode != "tuple" for user in body.users(instruction.name)):
+            return
     raise MeasurementError("hoisted", f"operand {operand} enters the loop but its body never reads it")
 
 
@@ -142,8 +142,9 @@ def _caller(module: Module, computation: Computation) -> tuple[Computation, Inst
 
 def _check_copies(module: Module, body: Computation, expectation: LoopExpectation, work_bytes: float) -> None:
     copied = sum(
-        max(0.0, i.bytes) for i in module.within(body.name) if i.opcode in ("copy", "copy-start", "async-start")
-        and ("copy" in i.opcode or "copy" in i.attributes)
+        max(0.0, i.bytes)
+        for i in module.within(body.name)
+        if i.opcode in ("copy", "copy-start", "async-start") and ("copy" in i.opcode or "copy" in i.attributes)
     )
     allowed = max(COPY_FLOOR_BYTES, expectation.copied_share * work_bytes)
     if copied > allowed:

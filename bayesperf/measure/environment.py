@@ -7,6 +7,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,15 @@ import psutil
 
 from bayesperf import __version__
 
-__all__ = ["cgroup_memory_bytes", "cgroup_quota_cores", "cpu_model", "last_level_cache_bytes", "of_host", "of_jax", "state"]
+__all__ = [
+    "cgroup_memory_bytes",
+    "cgroup_quota_cores",
+    "cpu_model",
+    "last_level_cache_bytes",
+    "of_host",
+    "of_jax",
+    "state",
+]
 
 _CPU = Path("/sys/devices/system/cpu")
 _CGROUP = Path("/sys/fs/cgroup")
@@ -50,14 +59,13 @@ def of_host() -> dict[str, Any]:
 def of_jax() -> dict[str, Any]:
     """Facts of JAX and its devices; importing JAX and starting its backend is the caller's wish."""
     import jax
-    import jaxlib
 
     devices = jax.local_devices()
     first = devices[0]
     statistics = first.memory_stats() or {}
     return {
         "jax": jax.__version__,
-        "jaxlib": jaxlib.__version__,
+        "jaxlib": metadata.version("jaxlib"),
         "platform": "gpu" if first.platform in ("gpu", "cuda", "rocm") else first.platform,
         "platform_version": str(first.client.platform_version).splitlines()[0],
         "device_kind": first.device_kind,
@@ -66,8 +74,8 @@ def of_jax() -> dict[str, Any]:
         "memory_bytes": statistics.get("bytes_limit"),
         "process_threads": psutil.Process().num_threads(),
         "compute_capability": getattr(first, "compute_capability", None),
-        "x64": bool(jax.config.jax_enable_x64),  # type: ignore[attr-defined]
-        "default_matmul_precision": jax.config.jax_default_matmul_precision,  # type: ignore[attr-defined]
+        "x64": bool(jax.config.jax_enable_x64),
+        "default_matmul_precision": jax.config.jax_default_matmul_precision,
     }
 
 
@@ -92,9 +100,9 @@ def cpu_model() -> str | None:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor() or None
-    facts: Mapping[str, str] = dict(
-        (key.strip(), value.strip()) for key, _, value in (line.partition(":") for line in lines) if value
-    )
+    facts: Mapping[str, str] = {
+        key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines) if value
+    }
     return facts.get("model name") or facts.get("Model") or platform.processor() or None
 
 

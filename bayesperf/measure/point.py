@@ -114,7 +114,7 @@ def refuse_too_large(point: Point, session: Session) -> None:
     if needed > allowed:
         raise MeasurementError(
             "too-large",
-            f"it needs {needed:.3g} bytes where {allowed:.3g} are allowed ({session.budget.memory_share:.0%} of memory)",
+            f"it needs {needed:.3g} bytes, {allowed:.3g} are allowed: {session.budget.memory_share:.0%} of memory",
         )
 
 

@@ -194,7 +194,9 @@ def _resume(
     wanted = planner(machine) if suite is None else None
     other = plan.suite != suite.on(plan.platform) if suite is not None else wanted is not None and wanted.id != plan.id
     if other:
-        raise InputError(f"{source}: belongs to another run (suite {plan.suite.name}); move it away or name another file")
+        raise InputError(
+            f"{source}: belongs to another run (suite {plan.suite.name}); move it away or name another file"
+        )
     if (plan.device, plan.n_devices, plan.stack) != (machine.device, machine.devices, machine.stack):
         raise InputError(
             f"{source}: was begun on {plan.device} x{plan.n_devices} with {plan.stack}, this is {machine.device} "
@@ -255,7 +257,8 @@ class _Run:
             failures = table.attrs["failures"]
             first = failures.iloc[0] if len(failures) else {"reason": "no-points", "detail": "the plan is empty"}
             raise MeasurementError(
-                "nothing-measured", f"all {len(failures)} points failed; the first: {first['reason']}: {first['detail']}"
+                "nothing-measured",
+                f"all {len(failures)} points failed; the first: {first['reason']}: {first['detail']}",
             )
         return table
 

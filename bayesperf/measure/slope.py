@@ -82,7 +82,7 @@ class SlopeFit:
     outliers: int
 
 
-def fit_slope(rounds: Sequence[Round], limits: Limits = Limits()) -> SlopeFit:  # noqa: B008 - frozen
+def fit_slope(rounds: Sequence[Round], limits: Limits = Limits()) -> SlopeFit:
     """Slope and intercept of timed rounds, each of at least three different iteration counts.
 
     Raises

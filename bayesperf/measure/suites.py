@@ -45,15 +45,15 @@ class Budget(_Strict):
         Seconds after which the watchdog ends a stuck point.
     """
 
-    point_s: float = Field(0.3, gt=0)
-    longest_share: float = Field(0.03, gt=0, le=1)
-    target_relative_error: float = Field(0.01, gt=0)
-    least_rounds: int = Field(5, ge=3)
-    too_slow_s: float = Field(2.0, gt=0)
-    memory_share: float = Field(0.4, gt=0, le=1)
-    retries: int = Field(2, ge=0)
-    retry_share: float = Field(0.3, ge=0)
-    timeout_s: float = Field(120.0, gt=0)
+    point_s: float = Field(default=0.3, gt=0)
+    longest_share: float = Field(default=0.03, gt=0, le=1)
+    target_relative_error: float = Field(default=0.01, gt=0)
+    least_rounds: int = Field(default=5, ge=3)
+    too_slow_s: float = Field(default=2.0, gt=0)
+    memory_share: float = Field(default=0.4, gt=0, le=1)
+    retries: int = Field(default=2, ge=0)
+    retry_share: float = Field(default=0.3, ge=0)
+    timeout_s: float = Field(default=120.0, gt=0)
 
 
 class ProbeSweep(_Strict):
@@ -80,7 +80,7 @@ class ProbeSweep(_Strict):
 class PlatformOverride(_Strict):
     """What differs on one platform (``cpu``, ``gpu``, ``tpu``)."""
 
-    processes: int | None = Field(None, ge=1)
+    processes: int | None = Field(default=None, ge=1)
     scopes: list[Scope] | None = None
     budget: Budget | None = None
     probe: list[ProbeSweep] | None = None
@@ -109,8 +109,8 @@ class Suite(_Strict):
 
     name: str
     description: str
-    processes: int = Field(2, ge=1)
-    scopes: list[Scope] = Field(default_factory=lambda: ["all"], min_length=1)
+    processes: int = Field(default=2, ge=1)
+    scopes: list[Scope] = Field(default=["all"], min_length=1)
     budget: Budget = Budget()
     probe: list[ProbeSweep] = Field(min_length=1)
     platform: dict[Literal["cpu", "gpu", "tpu"], PlatformOverride] = Field(default_factory=dict)

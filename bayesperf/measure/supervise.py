@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -109,17 +110,13 @@ class Worker:
 
     def kill(self) -> None:
         """End it and everything it started."""
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                try:
+                with contextlib.suppress(BrokenPipeError):
                     pipe.close()
-                except BrokenPipeError:
-                    pass
 
     def death(self) -> str:
         """How it ended, for the reader of a failure."""
@@ -135,17 +132,17 @@ class Worker:
         return self._log.read().decode(errors="replace")
 
 
-def describe(environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+def describe(environment: Mapping[str, str] | None = None, *, shortcut: bool = True) -> dict[str, Any]:
     """What JAX sees on this host, told by a worker, so that this process never opens a device.
 
-    Where nothing but JAX's own CPU backend can be found, that is known without asking.
+    Where nothing but JAX's own CPU backend can be found, that is known without asking, unless `shortcut` is False.
 
     Raises
     ------
     MeasurementError
         ``no-backend``: JAX cannot start; the message holds the end of its log.
     """
-    if _only_cpu():
+    if shortcut and _only_cpu():
         versions = {name: metadata.version(name) for name in ("jax", "jaxlib")}
         return {"platform": "cpu", "device_kind": "cpu", "local_devices": 1, **versions}
     with Worker({"mode": "describe"}, environment or {}) as worker:

@@ -72,7 +72,7 @@ def _measure(job: dict[str, Any], events: IO[str]) -> None:
         except MeasurementError as error:
             failure = {"reason": error.reason, "detail": error.detail}
         # A probe may raise anything; the point becomes a typed failure and the rest goes on.
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             failure = {"reason": _reason(error), "detail": f"{type(error).__name__}: {str(error)[:2000]}"}
         else:
             _send(events, {"event": "done", "point": point.id, "record": record})
