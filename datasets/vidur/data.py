@@ -142,6 +142,7 @@ def _times(raw: pd.DataFrame, name: str, samples: int) -> dict[str, Any]:
         "time_mean_s": column("mean"),
         "time_max_s": column("max"),
         "time_std_s": column("std"),
+        "time_resolution_s": RESOLUTION_S,
         "samples": samples,
     }
 
