@@ -118,7 +118,7 @@ def characterize(
     # As others will read it: what is fitted is what is on disk.
     table = read_measurements(path)
 
-    from bayesperf.inference.fit import fit
+    from bayesperf.prediction.fit import fit
     from bayesperf.report.capability import write_report
 
     sampling_seed = seed if seed is not None else int(measured.attrs["plan"]["seed"])

@@ -50,7 +50,7 @@ def run(
     table = read[0] if len(read) == 1 else concat(read)
     specs = read_targets(targets) if targets else None
     # After the files are known to be good: the libraries of inference take seconds to load.
-    from bayesperf.inference.fit import fit
+    from bayesperf.prediction.fit import fit
 
     profile = fit(table, targets=specs, model=model, seed=seed, draws=draws, chains=chains, progress=output.progress)
     profile.save(out)

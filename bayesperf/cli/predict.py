@@ -42,6 +42,9 @@ def run(
     ] = None,
     stack: Annotated[str | None, typer.Option("--stack", help="Software stack; absent: the measured one.")] = None,
     mean: Annotated[bool, typer.Option("--mean", help="The average over campaigns: no campaign effect.")] = False,
+    allow_unconverged: Annotated[
+        bool, typer.Option("--allow-unconverged", help="Predict although the diagnostics gate of the fit failed.")
+    ] = False,
     draws: Annotated[int, typer.Option("--draws", min=1, help="Draws per workload.")] = 1000,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="CSV or Parquet file to write.")] = None,
     seed: Seed = 0,
@@ -58,11 +61,22 @@ def run(
     from bayesperf.store import read_workloads
 
     table = read_workloads(workloads)
-    predicted = (
-        load_profile(profile)
-        .predict(table, target=target, campaign=campaign, stack=stack, mean=mean, draws=draws, seed=seed)
-        .to_frame(interval=interval)
+    prediction = load_profile(profile).predict(
+        table,
+        target,
+        campaign=campaign,
+        stack=stack,
+        mean=mean,
+        draws=draws,
+        seed=seed,
+        allow_unconverged=allow_unconverged,
     )
+    predicted = prediction.to_frame(interval=interval)
+    if "target" not in table:
+        # The result has the workloads' own columns, and those of the prediction.
+        predicted = predicted.drop(columns="target", errors="ignore")
+    for remark in prediction.notes:
+        output.note(f"note: {remark}")
     if out is not None:
         write(predicted, out)
     output.document(predicted)

@@ -19,7 +19,7 @@ INTERVAL = 0.9
 def gate_facts(profile: Profile) -> list[dict[str, Any]]:
     """Diagnostics as records."""
     return [
-        {"name": c.name, "value": c.value, "limit": c.limit, "passed": c.passed, "remedy": c.remedy}
+        {"name": c.name, "value": c.value, "limit": c.limit, "passed": c.passed, "where": c.where, "remedy": c.remedy}
         for c in profile.gate
     ]
 

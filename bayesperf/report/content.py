@@ -215,6 +215,7 @@ def gate(checks: Sequence[Any]) -> list[dict[str, Any]]:
     entries = [
         {
             "name": c.name,
+            "where": c.where,
             "value": number(c.value),
             "limit": number(c.limit),
             "passed": bool(c.passed),

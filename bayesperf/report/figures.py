@@ -94,7 +94,8 @@ def _roof(profile: Profile, target: str, rows: pd.DataFrame, seed: int) -> tuple
 
 def _times(profile: Profile, target: str, workloads: pd.DataFrame, seed: int) -> np.ndarray:
     """Predictive draws of time without campaign effect, shape (draw, workload), s."""
-    predicted = profile.predict(workloads, target=target, mean=True, draws=2000, seed=seed)
+    # An unconverged profile is drawn too: its report says at the top what it is.
+    predicted = profile.predict(workloads, target, mean=True, draws=2000, seed=seed, allow_unconverged=True)
     return np.asarray(predicted.draws.transpose("draw", "workload"))
 
 

@@ -25,7 +25,8 @@ class Check:
     value: float
     limit: float
     passed: bool
-    remedy: str
+    where: str = ""
+    remedy: str = ""
 
 
 @dataclass
@@ -61,11 +62,13 @@ class SimulatedProfile:
     def gate(self) -> list[Check]:
         """A passing and, if not converged, a failing check."""
         return [
-            Check("R-hat, worst of 40", 1.004 if self.converged else 1.3, 1.01, self.converged, "draw longer chains"),
-            Check("divergences", 0.0, 0.0, True, "raise target_accept"),
+            Check("R-hat", 1.004 if self.converged else 1.3, 1.01, self.converged, "tau[0]", "draw longer chains"),
+            Check("divergences", 0.0, 0.0, True),
         ]
 
-    def predict(self, workloads: pd.DataFrame, *, draws: int = 100, seed: int = 0, **_: Any) -> SimulatedPrediction:
+    def predict(
+        self, workloads: pd.DataFrame, target: str | None = None, *, draws: int = 100, seed: int = 0, **_: Any
+    ) -> SimulatedPrediction:
         """Draw times of a roofline of 200 GFLOP/s, 20 GB/s and 5 microseconds."""
         random = np.random.default_rng(seed)
         compute = workloads["flops"].to_numpy(float) / 2e11

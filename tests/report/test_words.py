@@ -33,7 +33,8 @@ def test_an_interval_has_one_prefix() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0, "0"), (1234.5, "1,234"), (0.012345, "0.0123"), (1e7, "1.00e+07"), (-2.5, "-2.50")]
+    ("value", "text"),
+    [(0, "0"), (1234.5, "1,230"), (98765.0, "98,800"), (0.012345, "0.0123"), (1e7, "1.00e+07"), (-2.5, "-2.50")],
 )
 def test_numbers(value: float, text: str) -> None:
     assert words.number(value) == text
