@@ -44,8 +44,14 @@ class Machine:
         """Devices of a scope."""
         return 1 if scope == "one" else self.devices
 
-    def main_memory_bytes(self) -> float:
-        """A working set over all devices that no cache holds: 512 MiB, or two and a half times what is reported."""
+    def main_memory_bytes(self, count: int) -> float:
+        """A working set over `count` devices that no cache holds.
+
+        512 MiB per accelerator; on CPU, whose devices share cache and memory, 512 MiB in all or two and a half times
+        the caches that are reported, whichever is more.
+        """
+        if self.platform != "cpu":
+            return 2.0**29 * count
         return max(2.0**29, 2.5 * (self.cache_bytes or 0.0))
 
     def target(self, count: int) -> str:

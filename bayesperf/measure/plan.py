@@ -231,10 +231,11 @@ def _per_device(sweep: dict[str, Any], machine: Machine, scope: str) -> dict[str
     The word ``"main"`` stands for a working set that no cache of the machine holds.
     """
     resolved = {key: value for key, value in sweep.items() if not key.startswith("total_")}
-    for key in sweep.keys() - resolved.keys():
-        totals = [machine.main_memory_bytes() if total == "main" else float(total) for total in sweep[key]]
+    count = machine.count(scope)
+    for key in [key for key in sweep if key.startswith("total_")]:
+        totals = [machine.main_memory_bytes(count) if total == "main" else float(total) for total in sweep[key]]
         name = key.removeprefix("total_")
-        resolved[name] = [*resolved.get(name, []), *(total / machine.count(scope) for total in totals)]
+        resolved[name] = [*resolved.get(name, []), *(total / count for total in totals)]
     return resolved
 
 

@@ -108,8 +108,13 @@ def fit_slope(rounds: Sequence[Round], limits: Limits = Limits()) -> SlopeFit:
 
 def round_slopes(rounds: Sequence[Round]) -> tuple[np.ndarray, np.ndarray]:
     """Least-squares slope and intercept of each round; two arrays of shape (rounds,), in s."""
-    lines = [np.polynomial.polynomial.polyfit(r.iterations, r.seconds, 1) for r in rounds]
-    return np.array([line[1] for line in lines]), np.array([line[0] for line in lines])
+    slopes, intercepts = np.empty(len(rounds)), np.empty(len(rounds))
+    for at, one in enumerate(rounds):
+        n, t = np.asarray(one.iterations, dtype=float), np.asarray(one.seconds)
+        centred = n - n.mean()
+        slopes[at] = centred @ t / (centred @ centred)
+        intercepts[at] = t.mean() - slopes[at] * n.mean()
+    return slopes, intercepts
 
 
 def robust_spread(values: np.ndarray) -> float:

@@ -123,8 +123,9 @@ class Suite(_Strict):
         return value.strip()
 
     def on(self, platform: str) -> Suite:
-        """The suite as it is on a platform, its overrides applied."""
-        override = {str(k): v for k, v in self.platform.items()}.get(platform)
+        """The suite as it is on a platform, its overrides applied; ``gpu`` ones serve other accelerators too."""
+        overrides = {str(k): v for k, v in self.platform.items()}
+        override = overrides.get(platform, overrides.get("gpu") if platform != "cpu" else None)
         if override is None:
             return self.model_copy(update={"platform": {}})
         given = {name: getattr(override, name) for name in PlatformOverride.model_fields}

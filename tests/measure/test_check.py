@@ -1,0 +1,92 @@
+"""Kernels that XLA folds, hoists or copies are refused by their optimised HLO; honest ones pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from bayesperf.errors import MeasurementError
+from bayesperf.measure.check import check_launch, check_loop
+from bayesperf.probe import LoopExpectation
+
+N = 4096
+MULTIPLY_ADD = LoopExpectation((("multiply",), ("add",)))
+
+
+def compile_loop(step: Any, carry: Any, *operands: Any) -> str:
+    """Optimised text of a plain chained loop, without what the engine does to protect it."""
+
+    def looped(count: Any, carry: Any, *operands: Any) -> Any:
+        return lax.fori_loop(0, count, lambda i, c: step(i, c, *operands), carry)
+
+    return str(jax.jit(looped, donate_argnums=1).lower(jnp.int32(3), carry, *operands).compile().as_text())
+
+
+def array(seed: int, size: int = N) -> Any:
+    return jnp.asarray(np.random.default_rng(seed).random(size, dtype=np.float32))
+
+
+def refused(text: str, expectation: LoopExpectation, carries: int, operands: int, work_bytes: float) -> str:
+    with pytest.raises(MeasurementError) as caught:
+        check_loop(text, expectation, carries=carries, operands=operands, work_bytes=work_bytes)
+    return caught.value.reason
+
+
+def test_honest_triad_passes() -> None:
+    text = compile_loop(lambda i, t, b, c: b + (3.0 + 1e-6 * i) * c, array(0), array(1), array(2))
+    check_loop(text, MULTIPLY_ADD, carries=1, operands=2, work_bytes=12.0 * N)
+
+
+def test_hoisted_triad_is_refused() -> None:
+    # The very form that once measured more than the memory has: b + 3 c does not change, so it left the loop.
+    text = compile_loop(lambda i, t, b, c: b + 3.0 * c + t * 1e-30, array(0), array(1), array(2))
+    assert refused(text, MULTIPLY_ADD, 1, 2, 16.0 * N) == "hoisted"
+
+
+def test_hoisted_conversion_is_refused() -> None:
+    text = compile_loop(lambda i, t, b: t * 0.5 + b.astype(jnp.float32) ** 2, array(0), array(1).astype(jnp.bfloat16))
+    assert refused(text, LoopExpectation((("add",),)), 1, 1, 6.0 * N) == "hoisted"
+
+
+def test_folded_constant_kernel_is_refused() -> None:
+    constant = np.ones((64, 64), dtype=np.float32)
+    text = compile_loop(lambda i, t: jnp.asarray(constant @ constant), jnp.ones((64, 64)))
+    assert refused(text, LoopExpectation((("dot", "custom-call"),)), 1, 0, 3 * 4.0 * 64 * 64) == "folded"
+
+
+def test_operand_closed_over_as_a_constant_is_refused() -> None:
+    b = array(1)
+    text = compile_loop(lambda i, t: b + (3.0 + 1e-6 * i) * b, array(0))
+    assert refused(text, MULTIPLY_ADD, 1, 1, 8.0 * N) == "folded"
+
+
+def test_operand_that_is_never_read_is_refused() -> None:
+    text = compile_loop(lambda i, t, b, c: (3.0 + 1e-6 * i) * b + t * 0.5, array(0), array(1), array(2))
+    assert refused(text, MULTIPLY_ADD, 1, 2, 12.0 * N) in ("hoisted", "folded")
+
+
+def test_inserted_copies_are_refused() -> None:
+    # Rotating buffers: XLA cannot swap them in place and copies both in every iteration.
+    def rotate(i: Any, carry: tuple[Any, Any], b: Any) -> tuple[Any, Any]:
+        x, y = carry
+        return y, x * (1.0 + 1e-6 * i) + b
+
+    text = compile_loop(rotate, (array(0), array(1)), array(2))
+    assert refused(text, MULTIPLY_ADD, 2, 1, 12.0 * N) == "copied"
+
+
+def test_too_few_operations_are_refused() -> None:
+    text = compile_loop(lambda i, t, b: b * (0.5 + 1e-6 * i) + 0.25, array(0), array(1))
+    chain = LoopExpectation((("multiply",),), {"multiply": 16})
+    assert refused(text, chain, 1, 1, 8.0 * N) == "folded"
+
+
+def test_launch_whose_work_was_folded_is_refused() -> None:
+    text = str(jax.jit(lambda x: jnp.ones(4) * 2.0).lower(jnp.ones(4)).compile().as_text())
+    with pytest.raises(MeasurementError, match="folded"):
+        check_launch(text, LoopExpectation((("multiply",),)))

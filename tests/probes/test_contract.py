@@ -1,0 +1,139 @@
+"""One contract for the whole catalogue, third parties' probes included: formulas, result, program, traces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from bayesperf import plugins
+from bayesperf.measure.chain import build
+from bayesperf.measure.check import check_launch, check_loop
+from bayesperf.measure.machine import Machine
+from bayesperf.measure.plan import make_plan
+from bayesperf.measure.point import check_result
+from bayesperf.measure.suites import available_suites, load_suite
+from bayesperf.probe import Config, Kernel, Probe
+
+MACHINE = Machine("cpu", "test-2-core", 2, 64e9, "jax")
+
+
+def small_configurations() -> Iterator[tuple[str, Config]]:
+    """One small configuration per probe, op and dtype that any installed suite measures."""
+    seen = set()
+    for suite in available_suites():
+        for point in make_plan(load_suite(suite), MACHINE, 0).points:
+            key = (point.probe, point.config["op"], point.config.get("dtype"))
+            if key not in seen:
+                seen.add(key)
+                yield point.probe, plugins.load("probe", point.probe).small(point.config)
+
+
+CASES = [
+    pytest.param(name, config, id=f"{config['op']}-{config.get('dtype')}") for name, config in small_configurations()
+]
+
+
+def test_every_installed_probe_is_in_a_suite() -> None:
+    assert {case.values[0] for case in CASES} == set(plugins.available("probe"))
+
+
+@pytest.mark.parametrize(("name", "config"), CASES)
+def test_describes_itself(name: str, config: Config) -> None:
+    probe: Probe = plugins.load("probe", name)
+    assert probe.name == name
+    assert probe.role in ("fit", "heldout")
+    assert config["op"] in probe.ops
+    assert json.loads(json.dumps(config)) == config
+    work = probe.work(config)
+    assert work.flops >= 0
+    assert 0 <= work.bytes <= work.write_allocate_bytes
+    assert work.working_set_bytes > 0
+    assert work.parallelism >= 1
+    assert work.bytes <= work.working_set_bytes
+
+
+@pytest.mark.parametrize(("name", "config"), CASES)
+def test_arrays_are_what_the_formulas_say(name: str, config: Config) -> None:
+    probe: Probe = plugins.load("probe", name)
+    kernel = probe.kernel(config, np.random.default_rng(0))
+    work = probe.work(config)
+    held = sum(array.nbytes for array in (*kernel.operands, *kernel.carry))
+    # Scores and hidden activations are in the working set but no operand; offsets and scalars are in neither.
+    assert held <= 1.1 * work.working_set_bytes + 256
+    assert held >= 0.9 * work.bytes - 256
+    for array in kernel.operands:
+        assert np.count_nonzero(array) > 0.99 * array.size
+
+
+@pytest.mark.parametrize(("name", "config"), CASES)
+def test_result_program_and_traces(name: str, config: Config) -> None:
+    probe: Probe = plugins.load("probe", name)
+    traces = 0
+
+    class Counting:
+        """The probe, with a step that counts how often it is traced."""
+
+        mode, work, reference, tolerance = probe.mode, probe.work, probe.reference, probe.tolerance
+
+        def kernel(self, config: Config, rng: np.random.Generator) -> Kernel:
+            kernel = probe.kernel(config, rng)
+
+            def step(*arguments: Any) -> Any:
+                nonlocal traces
+                traces += 1
+                return kernel.step(*arguments)
+
+            return replace(kernel, step=step)
+
+    counting: Any = Counting()
+    program = build(counting, config, jax.local_devices()[:1], np.random.default_rng(0))
+    built = traces
+    assert check_result(counting, config, program, iterations=3) <= probe.tolerance(config)
+    for iterations in (1, 2, 5):
+        program.run(iterations)
+    assert traces == built, "the probe is traced again when the number of iterations changes"
+    assert built <= 2
+    kernel = program.kernel
+    if program.launched:
+        check_launch(program.text, kernel.expectation)
+    else:
+        check_loop(
+            program.text,
+            kernel.expectation,
+            carries=len(kernel.carry),
+            operands=len(kernel.operands),
+            work_bytes=probe.work(config).bytes,
+        )
+
+
+@pytest.mark.parametrize(("name", "config"), CASES)
+def test_data_come_from_the_seed(name: str, config: Config) -> None:
+    probe: Probe = plugins.load("probe", name)
+    first, again, other = (probe.kernel(config, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    for a, b in zip((*first.operands, *first.carry), (*again.operands, *again.carry), strict=True):
+        np.testing.assert_array_equal(a, b)
+    if first.operands:
+        assert any(np.any(a != b) for a, b in zip(first.operands, other.operands, strict=True))
+
+
+def test_float32_tolerance_tells_tf32() -> None:
+    probe = plugins.load("probe", "matmul")
+    config = {"op": "matmul", "dtype": "float32", "m": 64, "n": 64, "k": 64}
+    kernel = probe.kernel(config, np.random.default_rng(0))
+    _, exact = probe.reference(config, kernel, 1)
+
+    def tf32(array: np.ndarray) -> np.ndarray:
+        return (np.ascontiguousarray(array).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+
+    a, b = kernel.carry[0].copy(), kernel.operands[0]
+    a[0, 0] = np.float32(1.0 + 1e-3 * np.tanh(kernel.carry[1][0, 0]))
+    lowered = tf32(a).astype(np.float64) @ tf32(b)
+    full = (a @ b).astype(np.float64)
+    scale = np.abs(exact).max()
+    assert np.abs(full - exact).max() / scale < probe.tolerance(config) < np.abs(lowered - exact).max() / scale
