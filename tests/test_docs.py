@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from bayesperf import schema
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -92,3 +94,15 @@ def test_versions_agree() -> None:
     assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text()
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()
     assert f'__version__ = "{version}"' in (ROOT / "bayesperf" / "__init__.py").read_text()
+
+
+def test_the_table_in_the_documents_is_the_schema() -> None:
+    lines = (ROOT / "docs" / "files.md").read_text().splitlines()
+    expected = [f"| `{c.name}` | {c.unit} | {'yes' if c.required else 'no'} | {c.meaning} |" for c in schema.COLUMNS]
+    assert [line for line in lines if line.startswith("| `")] == expected
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for path in DOCUMENTS:
+        for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"
