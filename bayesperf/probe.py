@@ -184,7 +184,8 @@ def chained(
 
         argument, output = carry
         first = lax.slice(output, (0,) * output.ndim, (1,) * output.ndim)
-        fed = (1.0 + 1e-3 * jnp.tanh(first.astype(jnp.float32))).astype(argument.dtype)
+        exact = jnp.promote_types(output.dtype, jnp.float32)
+        fed = (1.0 + 1e-3 * jnp.tanh(first.astype(exact))).astype(argument.dtype)
         fed = lax.reshape(fed, (1,) * argument.ndim)
         argument = lax.dynamic_update_slice(argument, fed, (0,) * argument.ndim)
         argument = lax.optimization_barrier(argument)

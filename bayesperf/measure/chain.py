@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from bayesperf.errors import MeasurementError
 from bayesperf.probe import Config, Kernel, Probe
 
 __all__ = ["Program", "build"]
@@ -90,11 +92,16 @@ def build(probe: Probe, config: Config, devices: Sequence[jax.Device], rng: np.r
     rng
         Source of the data; each device gets a copy of its own.
     """
-    mesh = Mesh(np.array(devices), (AXIS,))
     kernel = probe.kernel(config, rng)
+    wide = any(leaf.dtype.itemsize == 8 for leaf in (*kernel.operands, *kernel.carry))
+    # Without it, JAX would turn 64-bit data into 32-bit ones and measure those.
+    with jax.enable_x64(True) if wide else nullcontext():
+        return _build(kernel, Mesh(np.array(devices), (AXIS,)), probe.mode == "launched")
+
+
+def _build(kernel: Kernel, mesh: Mesh, launched: bool) -> Program:
     operands = _place(kernel.operands, mesh)
     carry = tuple(_place(kernel.carry, mesh))
-    launched = probe.mode == "launched"
     function = _launched(kernel, mesh) if launched else _looped(kernel, mesh)
     started = time.perf_counter()
     if launched:
@@ -115,6 +122,8 @@ def _place(leaves: tuple[np.ndarray, ...], mesh: Mesh) -> list[Any]:
         pieces = [jax.device_put(leaf[None], device, may_alias=False) for device in mesh.devices.flat]
         shape = (mesh.size, *leaf.shape)
         placed.append(jax.block_until_ready(jax.make_array_from_single_device_arrays(shape, sharding, pieces)))
+        if placed[-1].dtype != leaf.dtype:
+            raise MeasurementError("unsupported", f"JAX holds {leaf.dtype} as {placed[-1].dtype} on this device")
     return placed
 
 

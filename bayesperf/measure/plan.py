@@ -132,9 +132,8 @@ class Plan(_Frozen):
 
     def seconds(self) -> float:
         """Estimated duration in s, without repeats of disturbed points."""
-        return sum(map(_point_seconds, self.points, [self.suite.budget] * len(self.points))) + WORKER_START_S * (
-            1 + len(self.batches())
-        )
+        points = sum(_point_seconds(point, self.suite.budget, self.platform) for point in self.points)
+        return points + WORKER_START_S * len(self.batches())
 
     def describe(self) -> pd.DataFrame:
         """One row per point: what it is, estimated seconds, memory and disk in byte."""
@@ -147,7 +146,7 @@ class Plan(_Frozen):
                     "dtype": p.config.get("dtype"), "role": p.role, "scope": p.scope, "n_devices": p.n_devices,
                     "condition": p.condition, "process": p.process,
                     "shape": " ".join(f"{k}={v}" for k, v in p.config.items() if k not in ("op", "dtype")),
-                    "seconds": _point_seconds(p, self.suite.budget),
+                    "seconds": _point_seconds(p, self.suite.budget, self.platform),
                     "memory_bytes": _memory_bytes(p),
                     "disk_bytes": 1500 + 24 * 3 * self.suite.budget.least_rounds,
                 }
@@ -157,13 +156,18 @@ class Plan(_Frozen):
 
     @classmethod
     def from_json(cls, content: Any, *, source: str) -> Plan:
-        """Validate a saved plan.
+        """Validate a saved plan, as JSON text or as what that text says.
 
         Raises
         ------
         UnsupportedFileError
             It is no plan, or a newer version's.
         """
+        if isinstance(content, str):
+            try:
+                content = json.loads(content)
+            except ValueError as error:
+                raise UnsupportedFileError(f"{source}: its plan is damaged: {error}") from error
         if isinstance(content, dict) and content.get("version", 0) > PLAN_VERSION:
             raise UnsupportedFileError(f"{source}: its plan was written by a newer bayesperf; upgrade")
         try:
@@ -253,7 +257,8 @@ def _memory_bytes(point: Point) -> float:
     return 2 * point.working_set_bytes * point.n_devices
 
 
-def _point_seconds(point: Point, budget: Budget) -> float:
-    # Large data: placed at about 1 GB/s, one iteration at about 10 GB/s, at least three rounds of 1 + 2 + 3 iterations.
+def _point_seconds(point: Point, budget: Budget, platform: str) -> float:
+    # Large data: placed at about 1 GB/s, then at least three rounds of 1 + 2 + 3 iterations at the memory's rate.
     total = point.working_set_bytes * point.n_devices
-    return SETUP_S + total / 1e9 + max(budget.point_s, 18 * total / 1e10)
+    rate = 1e10 if platform == "cpu" else 1e12
+    return SETUP_S + total / 1e9 + max(budget.point_s, 18 * total / rate)

@@ -70,8 +70,15 @@ class _Attempt:
     disturbed: bool
 
 
-def measure_point(probe: Probe, point: Point, session: Session, *, self_check: bool) -> dict[str, Any]:
+def measure_point(probe: Probe, point: Point, session: Session, *, check_large: bool) -> dict[str, Any]:
     """Measure a point.
+
+    Parameters
+    ----------
+    probe, point, session
+        What to measure, and where.
+    check_large
+        Whether a point that is too large for NumPy is checked by a small program of its kind.
 
     Returns
     -------
@@ -90,8 +97,7 @@ def measure_point(probe: Probe, point: Point, session: Session, *, self_check: b
     try:
         _check_program(probe, point, program)
         setup = session.clock() - setup
-        if self_check:
-            _self_check(probe, point, session, program)
+        _self_check(probe, point, session, program, check_large)
         best, attempts = _attempts(program, session, rng)
     finally:
         program.release()
@@ -149,14 +155,14 @@ def _relative_error(found: np.ndarray, expected: np.ndarray) -> float:
     return float(np.max(np.abs(np.asarray(found, dtype=np.float64) - expected))) / scale
 
 
-def _self_check(probe: Probe, point: Point, session: Session, program: Program) -> None:
+def _self_check(probe: Probe, point: Point, session: Session, program: Program, check_large: bool) -> None:
     """Check the very program that will be timed where NumPy can afford it, else a small one, once per op and dtype."""
     work, config = probe.work(point.config), point.config
     if work.flops <= AFFORDABLE_FLOPS and work.working_set_bytes <= AFFORDABLE_BYTES:
         check_result(probe, config, program)
         return
     key = (probe.name, str(config["op"]), str(config.get("dtype")))
-    if key not in session.checked:
+    if key not in session.checked and check_large:
         small = build(probe, probe.small(config), session.devices, np.random.default_rng(0))
         try:
             check_result(probe, probe.small(config), small)
@@ -165,7 +171,7 @@ def _self_check(probe: Probe, point: Point, session: Session, program: Program) 
             session.checked[key] = error
         finally:
             small.release()
-    failed = session.checked[key]
+    failed = session.checked.get(key)
     if failed is not None:
         raise failed
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bayesperf.errors import CeilingError, InputError, MeasurementError
 from bayesperf.measure.journal import Journal, exclusive, journal_path, read_journal
 from bayesperf.measure.machine import Machine, scope_environment
-from bayesperf.measure.plan import Batch, Plan, make_plan
+from bayesperf.measure.plan import Batch, Plan, Point, make_plan
 from bayesperf.measure.progress import Progress, choose_progress
 from bayesperf.measure.suites import Suite, load_suite
 from bayesperf.measure.supervise import Outcome, describe, run_points
@@ -55,7 +55,7 @@ def measure(
     -------
     DataFrame
         The measurement table, provenance in ``attrs["provenance"]``, the failures table in ``attrs["failures"]``, the
-        plan in ``attrs["plan"]``.
+        plan, as JSON, in ``attrs["facts"]["plan"]``.
 
     Raises
     ------
@@ -65,7 +65,9 @@ def measure(
         JAX cannot start, or not a single point could be measured.
     """
     suite = suite if isinstance(suite, Suite) else load_suite(suite)
-    return _measure(out, _watcher(progress), campaign, targets, lambda machine: _new_plan(suite, machine, seed), suite)
+    return _measure(
+        out, _watcher(progress), campaign, targets, lambda machine: _new_plan(suite, machine, seed), suite, seed
+    )
 
 
 def repeat(
@@ -136,6 +138,7 @@ def _measure(
     targets: pd.DataFrame | None,
     planner: Callable[[Machine], Plan],
     suite: Suite | None,
+    seed: int | None = None,
 ) -> pd.DataFrame:
     path = None if out is None else Path(out)
     if path is not None and path.suffix != ".parquet":
@@ -145,6 +148,8 @@ def _measure(
             return _complete(path, suite, watcher)
         machine = Machine.from_description(describe())
         run = _resume(path, planner, machine, campaign, watcher, suite)
+        if seed is not None and run.plan.seed != seed:
+            raise InputError(f"{path}: the run to go on with has seed {run.plan.seed}; leave the seed out")
         table = run.go(targets)
         if path is not None:
             _write(table, path)
@@ -169,7 +174,6 @@ def _complete(path: Path, suite: Suite | None, watcher: Progress) -> pd.DataFram
         )
     failures = failures_path(path)
     table.attrs["failures"] = pd.read_parquet(failures) if failures.exists() else pd.DataFrame()
-    table.attrs["plan"] = plan
     watcher.say(f"{path}: complete already, {len(table)} rows; nothing to measure")
     return table
 
@@ -202,7 +206,10 @@ def _resume(
             f"{source}: was begun on {plan.device} x{plan.n_devices} with {plan.stack}, this is {machine.device} "
             f"x{machine.devices} with {machine.stack}; move it away or name another file"
         )
-    run = _Run(plan, machine, str(found[0].get("campaign")), watcher, Journal(journal_path(path), {}))
+    begun = str(found[0].get("campaign"))
+    if campaign not in (None, begun):
+        raise InputError(f"{source}: was begun as campaign {begun!r}; leave the campaign out, or name another file")
+    run = _Run(plan, machine, begun, watcher, Journal(journal_path(path), {}))
     watcher.say(f"{path}: going on with a run that was ended; {len(run.done())} of {len(plan.points)} points are there")
     return run
 
@@ -212,13 +219,16 @@ def _write(table: pd.DataFrame, path: Path) -> None:
 
     failures = table.attrs["failures"]
     plain = table.copy(deep=False)
-    plan = table.attrs["plan"]
-    plain.attrs = {k: v for k, v in table.attrs.items() if k not in ("failures", "plan")}
+    plain.attrs = {k: v for k, v in table.attrs.items() if k != "failures"}
     if len(failures):
         write_failures(failures, failures_path(path))
     else:
         failures_path(path).unlink(missing_ok=True)
-    write_measurements(plain, path, extra={"plan": plan})
+    write_measurements(plain, path, extra=table.attrs["facts"])
+
+
+def _kind(point: Point) -> tuple[str, ...]:
+    return point.probe, str(point.config["op"]), str(point.config.get("dtype")), point.scope
 
 
 @dataclass
@@ -231,6 +241,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.entries: list[dict[str, Any]] = [] if self.journal is None else list(self.journal.entries)
+        self._distrusted: dict[tuple[str, ...], dict[str, Any]] = {}
 
     def done(self) -> set[str]:
         """Ids of the points that were measured or failed."""
@@ -268,21 +279,30 @@ class _Run:
             self.journal.path.unlink(missing_ok=True)
 
     def _batch(self, batch: Batch, targets: pd.DataFrame | None) -> None:
-        budget = self.plan.suite.budget
+        budget, points = self.plan.suite.budget, self._trusted(batch.points)
         job = {
             "n_devices": batch.n_devices,
             "budget": budget.model_dump(mode="json"),
             "memory_bytes": self.machine.memory_bytes,
-            "retry_s": budget.retry_share * budget.point_s * len(batch.points),
-            "self_check": batch.process == 0,
+            "retry_s": budget.retry_share * budget.point_s * len(points),
+            "check_large": batch.process == 0,
         }
         environment = scope_environment(self.plan.platform, batch.n_devices)
         provenance = None
-        for outcome in run_points(batch.points, job, environment, budget.timeout_s):
+        for outcome in run_points(points, job, environment, budget.timeout_s):
             if outcome.kind == "environment":
                 provenance = self._environment(outcome)
             else:
                 self._outcome(outcome, provenance, targets)
+
+    def _trusted(self, points: list[Point]) -> list[Point]:
+        """Points whose kind has not given a wrong result in an earlier process; the others fail as it did."""
+        trusted = [point for point in points if _kind(point) not in self._distrusted]
+        for point in points:
+            if point not in trusted:
+                self._append({"type": "failed", "point": point.id, "failure": self._distrusted[_kind(point)]})
+                self.watcher.finished(point, "wrong-result in another process")
+        return trusted
 
     def _environment(self, outcome: Outcome) -> str:
         from bayesperf.measure.table import provenance_record
@@ -302,6 +322,8 @@ class _Run:
             self._append({"type": "done", "point": point.id, "record": record})
         else:
             self._append({"type": "failed", "point": point.id, "failure": dict(failure)})
+            if failure["reason"] == "wrong-result":
+                self._distrusted[_kind(point)] = dict(failure)
         self.watcher.finished(point, None if failure is None else f"{failure['reason']}: {failure['detail']}")
 
     def _above_ceiling(

@@ -147,7 +147,8 @@ def assemble(entries: Sequence[Mapping[str, Any]], plan: Plan, machine: Machine,
             table[name] = table[name].astype("Int64")
     table = with_provenance(table, records)
     table.attrs["failures"] = pd.DataFrame(failures, columns=list(FAILURE_COLUMNS))
-    table.attrs["plan"] = plan.model_dump(mode="json")
+    # As text: pandas copies attributes with every operation, and a plan has thousands of points.
+    table.attrs["facts"] = {"plan": plan.model_dump_json()}
     return table
 
 

@@ -68,7 +68,7 @@ def _measure(job: dict[str, Any], events: IO[str]) -> None:
         _send(events, {"event": "start", "point": point.id})
         try:
             probe = plugins.load("probe", point.probe)
-            record = measure_point(probe, point, session, self_check=job["self_check"])
+            record = measure_point(probe, point, session, check_large=job["check_large"])
         except MeasurementError as error:
             failure = {"reason": error.reason, "detail": error.detail}
         # A probe may raise anything; the point becomes a typed failure and the rest goes on.

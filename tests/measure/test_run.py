@@ -19,7 +19,8 @@ import pytest
 import bayesperf as bp
 from bayesperf.errors import InputError, MeasurementError
 from bayesperf.measure.journal import exclusive, journal_path, lock_path
-from bayesperf.measure.run import failures_path, measure, repeat
+from bayesperf.measure.plan import Plan
+from bayesperf.measure.run import failures_path, measure, plan_for, repeat
 from bayesperf.schema import validate
 
 MakeSuite = Callable[..., Path]
@@ -67,7 +68,7 @@ def test_table_of_a_real_run(fault_suite: MakeSuite, tmp_path: Path) -> None:
     assert len(read) == 4
     assert read["measurement_id"].is_unique
     assert set(read["provenance_id"]) <= set(read.attrs["provenance"])
-    assert read.attrs["facts"]["plan"]["seed"] == 3
+    assert Plan.from_json(read.attrs["facts"]["plan"], source="m").seed == 3
     text = json.dumps(read.attrs)
     assert os.uname().nodename not in text or len(os.uname().nodename) < 4
 
@@ -115,6 +116,7 @@ def test_nothing_measured_at_all_is_an_error_that_says_why(fault_suite: MakeSuit
 
 RUN = """
 import sys
+from bayesperf.measure.plan import Plan
 from bayesperf.measure.run import measure
 measure(sys.argv[1], out=sys.argv[2], seed=5, progress=False)
 """
@@ -149,7 +151,7 @@ def test_killed_run_resumes_and_measures_only_what_is_missing(fault_suite: MakeS
     assert table["point_id"].is_unique
     for _, row in table[table["point_id"].isin(list(kept))].iterrows():
         assert row["time_s"] == kept[row["point_id"]]["record"]["slope_s"], "a point was measured twice"
-    assert table.attrs["plan"]["seed"] == 5
+    assert Plan.from_json(table.attrs["facts"]["plan"], source="m").seed == 5
     assert table["campaign"].nunique() == 1
     deadline = time.monotonic() + 10
     while any(Path(f"/proc/{pid}").exists() for pid in workers):
@@ -234,9 +236,26 @@ def test_out_must_be_parquet(fault_suite: MakeSuite, tmp_path: Path) -> None:
         measure(fault_suite("fine"), out=tmp_path / "m.csv")
 
 
-def test_order_is_random_and_from_the_seed(fault_suite: MakeSuite) -> None:
-    from bayesperf.measure.run import plan_for
+def test_wrong_result_in_one_process_distrusts_its_kind_in_all(fault_suite: MakeSuite) -> None:
+    table = measure(fault_suite("fine", "wrong", processes=2), progress=False)
+    assert set(table["op"]) == {"fine"}
+    assert list(table.attrs["failures"]["reason"]) == ["wrong-result"] * 2
 
+
+def test_resumed_run_keeps_seed_and_campaign(fault_suite: MakeSuite, tmp_path: Path) -> None:
+    out = tmp_path / "m.parquet"
+    suite = fault_suite("slow", n=4)
+    process = start(suite, out, points=1)
+    process.kill()
+    process.wait()
+    with pytest.raises(InputError, match="seed 5"):
+        measure(suite, out=out, seed=6, progress=False)
+    with pytest.raises(InputError, match="begun as campaign"):
+        measure(suite, out=out, campaign="another", progress=False)
+    assert len(finished(out)) >= 1
+
+
+def test_order_is_random_and_from_the_seed(fault_suite: MakeSuite) -> None:
     suite = fault_suite("fine", n=12, processes=2)
     orders = [[p.config["elements"] for p in plan_for(suite, seed=s).points] for s in (1, 1, 2)]
     assert orders[0] == orders[1] != orders[2]

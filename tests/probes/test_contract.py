@@ -137,3 +137,12 @@ def test_float32_tolerance_tells_tf32() -> None:
     full = (a @ b).astype(np.float64)
     scale = np.abs(exact).max()
     assert np.abs(full - exact).max() / scale < probe.tolerance(config) < np.abs(lowered - exact).max() / scale
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+def test_other_dtypes_of_matmul(dtype: str) -> None:
+    probe = plugins.load("probe", "matmul")
+    config = {"op": "matmul", "dtype": dtype, "m": 64, "n": 48, "k": 32}
+    program = build(probe, config, jax.local_devices()[:1], np.random.default_rng(0))
+    assert program.carry()[1].dtype == dtype
+    check_result(probe, config, program)
