@@ -51,8 +51,7 @@ def load(name: str, *, flagged: str = "keep", options: dict[str, Any] | None = N
     table = schema.validate(data.rows(files, **options), source=f"data set {name}")
     table, rules = _flag(table, data)
     table = _trace(table, data, files.used, rules)
-    for rule in rules:
-        LOG.info("data set %s: %d rows flagged %s: %s", name, rule["rows"], rule["flag"], rule["why"])
+    _say(name, rules)
     table = _ordered(table)
     if flagged == "drop":
         attrs = table.attrs
@@ -61,6 +60,13 @@ def load(name: str, *, flagged: str = "keep", options: dict[str, Any] | None = N
     if not len(table):
         raise InputError(f"data set {name!r}: no rows are left with these options; widen them, or keep flagged rows")
     return table
+
+
+def _say(name: str, rules: list[dict[str, Any]]) -> None:
+    """Print what the rules found: rows a fit will not see are said even to those who configured no logging."""
+    for rule in rules:
+        level, effect = (logging.WARNING, ", left out of fits") if rule["excluded"] else (logging.INFO, "")
+        LOG.log(level, "data set %s: %d rows %s%s: %s", name, rule["rows"], rule["flag"], effect, rule["why"])
 
 
 def _ordered(table: pd.DataFrame) -> pd.DataFrame:

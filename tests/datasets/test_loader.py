@@ -62,6 +62,16 @@ def test_flagged_rows_stay_marked_by_default() -> None:
 
 
 @pytest.mark.usefixtures("mine")
+def test_rules_that_exclude_are_printed(caplog: pytest.LogCaptureFixture) -> None:
+    bp.datasets.load("mine")
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.getMessage() == (
+        "data set mine: 1 rows zero-size, left out of fits: a dimension (m) is 0: nothing was computed"
+    )
+
+
+@pytest.mark.usefixtures("mine")
 def test_flagged_rows_can_be_dropped() -> None:
     table = bp.datasets.load("mine", flagged="drop")
     assert table["m"].tolist() == [1, 3]
