@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import math
@@ -75,8 +76,13 @@ class Output:
             table.add_column(name, overflow="fold")
         for row in rows:
             table.add_row(*(Text(human(cell)) for cell in row))
-        terminal = sys.stdout.isatty()
-        Console(file=sys.stdout, width=None if terminal else WIDE, markup=False, highlight=False).print(table)
+        if sys.stdout.isatty():
+            Console(markup=False, highlight=False).print(table)
+            return
+        # A pipe gets whole lines without padding.
+        buffer = io.StringIO()
+        Console(file=buffer, width=WIDE, markup=False, highlight=False).print(table)
+        typer.echo("\n".join(line.rstrip() for line in buffer.getvalue().splitlines()))
 
 
 def human(value: Any) -> str:
