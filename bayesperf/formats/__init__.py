@@ -20,6 +20,7 @@ from bayesperf.formats.assemble import file_table, with_stated_specs
 from bayesperf.formats.base import Format, Options, Parsed
 from bayesperf.formats.report import FileReport, ImportReport
 from bayesperf.formats.source import Source
+from bayesperf.formats.units import BadValueError
 from bayesperf.quality import gate
 from bayesperf.schema import has_flag
 from bayesperf.store import provenance_id, with_provenance
@@ -116,7 +117,7 @@ def import_files(
         if twice is not None:
             raise InputError(f"{path} has the same content as {twice}; give each measurement once")
         form = chosen or _recognised(source)
-        read.append((source, form, form.parse(source, options)))
+        read.append((source, form, _parsed(source, form, options)))
     targets = with_stated_specs(targets, [parsed for _, _, parsed in read])
     tables, reports = [], []
     for source, form, parsed in read:
@@ -133,6 +134,14 @@ def import_files(
     joined, quality = gate(joined, targets)
     report = ImportReport(reports, quality)
     return ImportResult(_with_provenance(joined, [len(t) for t in tables], report, options), report)
+
+
+def _parsed(source: Source, form: Format, options: Options) -> Parsed:
+    try:
+        return form.parse(source, options)
+    except BadValueError as error:
+        # A value outside the rows, which importers tally themselves.
+        raise UnsupportedFileError(f"{source.path}: {form.tool} output with a value that cannot be: {error}") from error
 
 
 def _options(

@@ -118,6 +118,11 @@ def _cells(parsed: Parsed, run: Run, line: Line) -> None:
         problem = f"{len(cells)} cells under {len(run.columns)} columns (a decimal comma, or a torn line?)"
         parsed.skipped.add("unreadable row", problem, line.number)
         return
+    try:
+        number(cells[0].split("/")[0])
+    except BadValueError as error:
+        parsed.skipped.add("unreadable row", str(error), line.number)
+        return
     run.order.append(cells[0])
     for name, start in run.groups:
         # Unsupported precisions and the all-compute line print 0, inf or nan.
@@ -178,7 +183,7 @@ def _constant_bytes(run: Run, cells: list[Cell]) -> float | None:
     if len(spans) < 3:
         return None
     low, high = max(s[0] for s in spans) * (1 - 1e-9), min(s[1] for s in spans) * (1 + 1e-9)
-    if low > high or low <= 0:
+    if low > high or low <= 0 or not math.isfinite(high):
         return None
     for candidate in _candidates(run, high):
         if low <= candidate <= high:

@@ -63,9 +63,13 @@ def parse(source: Source, options: Options) -> Parsed:
     for line in source.lines():
         text = line.text.strip()
         if _HEADER.fullmatch(text):
+            names = text.lstrip("#").split()
+            if _layout(names) is None:
+                parsed.notes.add("unknown columns", text[:120], line.number)
+                continue
             if table.columns:
                 table = table.following()
-            table.columns = text.lstrip("#").split()
+            table.columns = names
             tables.append(table)
         elif table.columns and _ROW.fullmatch(text):
             _row(parsed, table, line)
@@ -76,6 +80,19 @@ def parse(source: Source, options: Options) -> Parsed:
     for ordinal, found in enumerate(tables, 1):
         emit(parsed, source, found, options, ordinal)
     return parsed
+
+
+def _layout(names: list[str]) -> tuple[int, int, int] | None:
+    """Columns before the first time, columns of one placement, placements; None for columns that are not known."""
+    body = names[:-1] if names[-1] == "timestamp" else names
+    starts = [at for at, name in enumerate(body) if name in PLACED]
+    if len(starts) not in (1, 2):
+        return None
+    fixed, per = starts[0], (starts[1] if len(starts) == 2 else len(body)) - starts[0]
+    measured = body[fixed : fixed + per]
+    known = {"size", "count", "type"} <= set(body[:fixed]) and {"algbw", "busbw"} <= set(measured)
+    alike = len(starts) == 1 or body[starts[1] :] == measured
+    return (fixed, per, len(starts)) if known and alike and len(set(body[:fixed])) == fixed else None
 
 
 def _context(parsed: Parsed, table: Table, text: str) -> Table:
@@ -109,14 +126,11 @@ def _context(parsed: Parsed, table: Table, text: str) -> Table:
 
 def _row(parsed: Parsed, table: Table, line: Line) -> None:
     names, cells = table.columns, line.text.split()
-    starts = [i for i, name in enumerate(names) if name in PLACED]
-    if not starts:
-        return
-    fixed, per = starts[0], (starts[1] - starts[0] if len(starts) > 1 else len(names) - starts[0])
-    placements = 1 if len(starts) == 1 else 2
+    layout = _layout(names)
+    assert layout is not None
+    fixed, per, placements = layout
+    # A timestamp is a date and a time.
     tail = 2 if names[-1] == "timestamp" else 0
-    if "timestamp" in names and placements == 2:
-        per = min(per, len(names) - 1 - starts[1])
     lead = cells[:fixed]
     needed = per * placements + tail
     if "redop" in names and len(cells) == fixed - 1 + needed:
@@ -126,19 +140,19 @@ def _row(parsed: Parsed, table: Table, line: Line) -> None:
     elif placements == 2 and len(cells) == fixed + per + tail:
         # Trace replays print in-place results only.
         placements = 1
-        starts = [starts[1]]
     elif len(cells) != fixed + needed:
         parsed.skipped.add("unreadable row", f"{len(cells)} cells under {len(names)} columns", line.number)
         return
     first = dict(zip(names[:fixed], lead, strict=True))
     for place in range(placements):
         at = fixed + place * per
-        values = dict(zip(names[starts[place] : starts[place] + per], cells[at : at + per], strict=True))
+        values = dict(zip(names[fixed : fixed + per], cells[at : at + per], strict=True))
         where = "in-place" if placements == 1 or place else "out-of-place"
         try:
             table.rows.append(_measured(first, values, where, line))
-        except BadValueError as error:
-            parsed.skipped.add("unreadable row", f"{where}: {error}", line.number)
+        except (BadValueError, KeyError) as error:
+            problem = f"no column {error}" if isinstance(error, KeyError) else str(error)
+            parsed.skipped.add("unreadable row", f"{where}: {problem}", line.number)
 
 
 def _measured(first: dict[str, str], values: dict[str, str], where: str, line: Line) -> Measured:

@@ -156,9 +156,10 @@ def _work(parsed: Parsed, run: Run, kernel: Kernel, rate: Printed, least: Printe
     per_element = kernel.reads + kernel.writes
     if run.elements is None:
         size = run.element_bytes or 8
-        estimate = round(rate.value * least.value / per_element / size)
-        if not 1 <= estimate < 2**53:
+        guess = rate.value * least.value / per_element / size
+        if not 1 <= guess < 2**53:
             raise BadValueError("no array size is stated, and rate x time gives none")
+        estimate = round(guess)
         parsed.notes.add(
             "no array size", f"taken as rate x best time: {estimate} elements of {size} bytes", line.number
         )

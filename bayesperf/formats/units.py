@@ -96,7 +96,15 @@ class Printed(NamedTuple):
     step: float
 
     def scaled(self, factor: float) -> Printed:
-        """Apply a unit factor."""
+        """Apply a unit factor.
+
+        Raises
+        ------
+        BadValueError
+            The product is not finite.
+        """
+        if not math.isfinite(self.value * factor):
+            raise BadValueError(f"{self.value:g} in this unit is not a finite number")
         return Printed(self.value * factor, self.step * factor)
 
     @property

@@ -49,8 +49,7 @@ def gate(
     """
     table = table.reset_index(drop=True)
     marked, applied = apply_rules(table, rules_for(targets) if rules is None else rules)
-    found = inspect(marked, targets, excluding={record["flag"] for record in applied})
-    _, suspects = against_neighbours(table)
+    found, suspects = _inspected(marked, targets, {record["flag"] for record in applied})
     if suspects.any():
         marked = with_flags(marked, suspects, "scale-jump")
     report = QualityReport(found, applied, len(marked), int(is_excluded(marked).sum()), _unchecked(table, targets))
@@ -68,8 +67,12 @@ def inspect(
     excluding
         Labels of rules that leave rows out of fits; only said of the findings.
     """
-    table = table.reset_index(drop=True)
-    excluding = excluding or set()
+    return _inspected(table.reset_index(drop=True), targets, excluding or set())[0]
+
+
+def _inspected(
+    table: pd.DataFrame, targets: pd.DataFrame | None, excluding: set[str]
+) -> tuple[list[Finding], np.ndarray]:
     found: list[Finding] = []
     own = {rule.flag: rule for rule in rules_for(targets)}
     for flag, rule in own.items():
@@ -81,8 +84,9 @@ def inspect(
         table, repeated, "repeated-key", "rows with the same key and other values", None, severity="info"
     )
     found += copied_tables(table) + identical_columns(table)
-    found += against_ceilings(table, targets) + against_each_other(table) + against_neighbours(table)[0]
-    return sorted(found, key=lambda finding: ORDER[finding.severity])
+    jumps, suspects = against_neighbours(table)
+    found += against_ceilings(table, targets) + against_each_other(table) + jumps
+    return sorted(found, key=lambda finding: ORDER[finding.severity]), suspects
 
 
 def _by_group(
@@ -95,7 +99,9 @@ def _by_group(
     excluded: bool = False,
     severity: str = "error",
 ) -> list[Finding]:
-    findings = []
+    findings: list[Finding] = []
+    if not mask.any():
+        return findings
     totals = table.groupby(["target", "op"]).size().to_dict()
     if check in ("work-unknown", "zero-size", "duplicate-row"):
         severity = "warning"

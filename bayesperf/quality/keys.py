@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 
-__all__ = ["groups", "key_columns", "key_hash", "series_of", "time_columns"]
+__all__ = ["groups", "key_columns", "key_hash", "scalar_columns", "series_of", "time_columns"]
 
 _VALUE = re.compile(
     r"(?:^|_)(?:time|rate|bw|bandwidth|algbw|busbw|mean|median|min|max|avg|std|stdev|p[0-9]{2}|cv|se|latency|duration|"
@@ -19,14 +19,24 @@ BOOKKEEPING = {"flags", "measurement_id", "provenance_id", "stop_reason", "role"
 PROVENANCE = {"target", "device", "campaign", "process", "stack", "repetition"}
 """Columns that say where and when, not what."""
 
-WORKLOAD = {"compute_iterations", "samples_iterations"}
+WORKLOAD = {"compute_iterations"}
+
+
+def scalar_columns(table: pd.DataFrame) -> list[str]:
+    """Columns whose cells are single values; lists such as raw samples cannot be compared as keys."""
+    lists = (list, tuple, dict, set, np.ndarray)
+    return [
+        str(name)
+        for name in table.columns
+        if table[name].dtype != object or not table[name].map(lambda value: isinstance(value, lists)).any()
+    ]
 
 
 def key_columns(table: pd.DataFrame, *, where: bool) -> list[str]:
     """Columns that identify a measurement; with `where`, also the target, campaign, process and stack it is of."""
     keys = []
-    for name in map(str, table.columns):
-        if name in BOOKKEEPING or name == "samples_s" or name == "samples_iterations":
+    for name in scalar_columns(table):
+        if name in BOOKKEEPING:
             continue
         if not where and name in PROVENANCE:
             continue

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bayesperf.dataset import Rule
-from bayesperf.quality.keys import key_columns
+from bayesperf.quality.keys import key_columns, scalar_columns
 from bayesperf.schema import SHAPE_COLUMNS, has_flag
 from bayesperf.specs import above_ceiling
 
@@ -74,8 +74,7 @@ def impossible_times(table: pd.DataFrame) -> np.ndarray:
 
 def duplicated_rows(table: pd.DataFrame) -> np.ndarray:
     """Later rows that equal an earlier one in every column but bookkeeping, shape (n_rows,)."""
-    names = [n for n in table.columns if n not in ("flags", "measurement_id", "provenance_id")]
-    plain = table[[n for n in names if n not in ("samples_s", "samples_iterations")]]
+    plain = table[[n for n in scalar_columns(table) if n not in ("flags", "measurement_id", "provenance_id")]]
     repeated = plain.duplicated(keep="first").to_numpy().copy()
     if repeated.any() and "samples_s" in table:
         seen: set[tuple[object, ...]] = set()
@@ -85,8 +84,8 @@ def duplicated_rows(table: pd.DataFrame) -> np.ndarray:
             key = (keys[at], tuple(samples) if isinstance(samples, list | tuple | np.ndarray) else None)
             repeated[at] = key in seen
             seen.add(key)
-    at = np.flatnonzero(repeated)
-    repeated[at] = _finely_printed(table.iloc[at])
+    where = np.flatnonzero(repeated)
+    repeated[where] = _finely_printed(table.iloc[where])
     return np.asarray(repeated, dtype=bool)
 
 
