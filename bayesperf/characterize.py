@@ -7,6 +7,8 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bayesperf.errors import UnknownNameError
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -111,7 +113,8 @@ def characterize(
     from bayesperf.store import read_measurements
 
     # Before minutes of measuring: a wrong name should cost a second.
-    plugins.load("model", model)
+    if model not in plugins.available("model"):
+        raise UnknownNameError("model", model, plugins.available("model"))
     folder = Path(out) if out is not None else default_folder()
     path = folder / MEASUREMENTS
     measured = measure(suite, out=path, seed=seed, progress=progress, campaign=campaign, targets=targets)

@@ -128,7 +128,7 @@ def top(
 
 def build() -> typer.Typer:
     """Assemble the application; loads no library but the parser."""
-    from bayesperf.cli import characterize, doctor, fit, listing, measure, merge, predict, report, validate
+    from bayesperf.cli import characterize, doctor, fit, import_, listing, measure, merge, predict, report, validate
 
     app = typer.Typer(
         name="bayesperf",
@@ -147,6 +147,7 @@ def build() -> typer.Typer:
         ("predict", predict, "Predict how long workloads take."),
         ("validate", validate, "Compare a profile with measurements it has not seen."),
         ("report", report, "Write a profile's report."),
+        ("import", import_, "Read other tools' outputs into the table."),
         ("merge", merge, "Join measurement tables."),
         ("list", listing, "List what is installed."),
         ("doctor", doctor, "Say what would spoil a measurement here."),

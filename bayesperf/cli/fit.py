@@ -10,6 +10,7 @@ import typer
 from bayesperf.cli.options import Chains, Draws, Json, Model, Quiet, Seed, Targets
 from bayesperf.cli.output import Output
 from bayesperf.cli.summary import profile_facts, show_gate, show_parameters
+from bayesperf.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from bayesperf.prediction.profile import Profile
@@ -42,14 +43,19 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Fit a model."""
+    from bayesperf import plugins
     from bayesperf.specs import read_targets
     from bayesperf.store import concat, read_measurements
 
     output = Output(json=json, quiet=quiet)
+    # Before minutes of sampling, and before the libraries of inference take seconds to load.
+    if model not in plugins.available("model"):
+        raise UnknownNameError("model", model, plugins.available("model"))
+    if out.suffix != ".nc":
+        raise InputError(f"{out}: profiles are NetCDF files; name it *.nc")
     read = [read_measurements(file) for file in tables]
     table = read[0] if len(read) == 1 else concat(read)
     specs = read_targets(targets) if targets else None
-    # After the files are known to be good: the libraries of inference take seconds to load.
     from bayesperf.prediction.fit import fit
 
     profile = fit(table, targets=specs, model=model, seed=seed, draws=draws, chains=chains, progress=output.progress)

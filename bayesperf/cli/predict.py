@@ -9,6 +9,7 @@ import typer
 
 from bayesperf.cli.options import Interval, Json, ProfileFile, Quiet, Seed
 from bayesperf.cli.output import Output
+from bayesperf.cli.summary import load
 from bayesperf.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,11 +58,10 @@ def run(
         raise InputError(f"--interval {interval:g} is not a probability between 0 and 1, such as 0.9")
     if out is not None and out.suffix not in (".csv", ".parquet"):
         raise InputError(f"{out}: predictions are written as CSV or Parquet; name the file *.csv or *.parquet")
-    from bayesperf.prediction.profile import load_profile
     from bayesperf.store import read_workloads
 
     table = read_workloads(workloads)
-    prediction = load_profile(profile).predict(
+    prediction = load(profile).predict(
         table,
         target,
         campaign=campaign,

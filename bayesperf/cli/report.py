@@ -9,6 +9,7 @@ import typer
 
 from bayesperf.cli.options import Json, ProfileFile, Quiet, Seed
 from bayesperf.cli.output import Output
+from bayesperf.cli.summary import load
 
 __all__ = ["HELP", "run"]
 
@@ -35,11 +36,10 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Write a report."""
-    from bayesperf.prediction.profile import load_profile
     from bayesperf.report.capability import write_report
 
     output = Output(json=json, quiet=quiet)
-    fitted = load_profile(profile)
+    fitted = load(profile)
     checked = None
     if heldout is not None:
         from bayesperf.store import read_measurements

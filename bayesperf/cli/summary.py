@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayesperf.cli.output import Output
+from bayesperf.errors import InputError
 
 if TYPE_CHECKING:
     from bayesperf.prediction.profile import Profile
     from bayesperf.validation.result import Validation
 
-__all__ = ["gate_facts", "profile_facts", "show_gate", "show_parameters", "show_verdicts", "validation_facts"]
+__all__ = ["gate_facts", "load", "profile_facts", "show_gate", "show_parameters", "show_verdicts", "validation_facts"]
 
 INTERVAL = 0.9
 """Probability of the intervals in summaries; the report says the same."""
+
+
+def load(path: Path) -> Profile:
+    """Load a profile; a path that holds no file is refused before any library is loaded."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    from bayesperf.prediction.profile import load_profile
+
+    return load_profile(path)
 
 
 def gate_facts(profile: Profile) -> list[dict[str, Any]]:

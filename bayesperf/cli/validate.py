@@ -9,7 +9,7 @@ import typer
 
 from bayesperf.cli.options import Alpha, Json, ProfileFile, Quiet, Seed, Tolerance
 from bayesperf.cli.output import Output
-from bayesperf.cli.summary import show_verdicts, validation_facts
+from bayesperf.cli.summary import load, show_verdicts, validation_facts
 
 __all__ = ["HELP", "run"]
 
@@ -38,12 +38,12 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Validate a profile."""
-    from bayesperf.prediction.profile import load_profile
     from bayesperf.report.validation import write_validation
     from bayesperf.store import read_measurements
 
     output = Output(json=json, quiet=quiet)
-    fitted, table = load_profile(profile), read_measurements(heldout)
+    table = read_measurements(heldout)
+    fitted = load(profile)
     checked = fitted.validate(table, tolerance=tolerance, alpha=alpha, seed=seed)
     files = write_validation(fitted, checked, out, heldout=table)
     output.document({**validation_facts(checked), "files": files})

@@ -76,6 +76,9 @@ def test_measuring_loads_no_inference(tmp_path: Path, args: tuple[str, ...]) -> 
     [
         ("fit", "missing.csv", "--out", "x.nc"),
         ("fit", "bad.csv", "--out", "x.nc"),
+        ("fit", "bad.csv", "--model", "rooflin", "--out", "x.nc"),
+        ("fit", "bad.csv", "--out", "x.txt"),
+        ("characterize", "--model", "rooflin"),
         ("predict", "missing.nc", "bad.csv"),
         ("measure", "--suite", "nope", "--out", "x.parquet"),
     ],
