@@ -41,6 +41,8 @@ class Output:
         logger.handlers = [logging.StreamHandler()]
         logger.setLevel(logging.ERROR if self.quiet else logging.INFO)
         logger.propagate = False
+        # It names the variables it samples; ours says what is being fitted.
+        logging.getLogger("pymc").setLevel(logging.WARNING)
 
     @property
     def progress(self) -> bool:

@@ -40,12 +40,13 @@ def run(
 
     output = Output(json=json, quiet=quiet)
     fitted = load(profile)
-    checked = None
+    table = checked = None
     if heldout is not None:
         from bayesperf.store import read_measurements
 
-        checked = fitted.validate(read_measurements(heldout), seed=seed)
+        table = read_measurements(heldout)
+        checked = fitted.validate(table, seed=seed)
     path = out or profile.with_suffix(".html")
-    write_report(fitted, path, validation=checked, seed=seed)
+    write_report(fitted, path, validation=checked, measurements=table, seed=seed)
     output.document({"out": path, "converged": fitted.converged})
     output.say(f"wrote {path}")
