@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "COLLECTIVES",
     "ITEMSIZE",
     "Work",
     "attention_context",
@@ -192,7 +193,7 @@ def attention_decode(
     return Work(4.0 * batch * heads * dim * visible, traffic, batch * heads * dim)
 
 
-_TRAFFIC: dict[str, Callable[[Array], Array]] = {
+COLLECTIVES: dict[str, Callable[[Array], Array]] = {
     # Buffers of one rank read and written once, over the message.
     "all_reduce": lambda n: np.full_like(n, 2.0),
     "all_gather": lambda n: 1.0 + 1.0 / n,
@@ -209,7 +210,7 @@ def collective(op: str, message_bytes: ArrayLike, ranks: ArrayLike) -> Work:
     rank sending and another receiving, so that each touches its buffer once.
     """
     message, ranks = _f(message_bytes), _f(ranks)
-    traffic = _f(message * _TRAFFIC[op](ranks))
+    traffic = _f(message * COLLECTIVES[op](ranks))
     return Work(np.zeros_like(traffic), traffic, np.full_like(traffic, np.nan))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -56,22 +57,27 @@ def copied_table(columns: Sequence[str]) -> Rule:
 
     def test(table: pd.DataFrame) -> np.ndarray:
         keys = [name for name in columns if name in table]
-        part = table.drop_duplicates(["file", *keys])
-        files = {file: rows.set_index(keys)["time_s"] for file, rows in part.groupby("file", sort=False)}
-        target = {file: frozenset(names) for file, names in part.groupby("file")["target"]}
-        copied: set[object] = set()
-        for one, other in itertools.combinations(files, 2):
-            if target[one] != target[other] and _agree(files[one], files[other]):
-                copied |= {one, other}
-        return table["file"].isin(copied).to_numpy()
+        part = table[["file", "target", "time_s", *keys]].drop_duplicates(["file", *keys])
+        return table["file"].isin(_copied_files(part, keys)).to_numpy()
 
     share = f"{COPY_SHARE:.0%}"
     why = f"at least {share} of its times equal those of another target's table to the last digit: one is a copy"
     return Rule("copied-table", why, test)
 
 
-def _agree(one: pd.Series, other: pd.Series) -> bool:
-    shared = one.index.intersection(other.index)
-    if len(shared) < COPY_ROWS:
-        return False
-    return bool((one.loc[shared].to_numpy() == other.loc[shared].to_numpy()).mean() >= COPY_SHARE)
+def _copied_files(table: pd.DataFrame, keys: list[str]) -> set[str]:
+    """Files that are copies of one another. Only pairs with enough equal times are compared key by key."""
+    key = pd.util.hash_pandas_object(table[keys], index=False)
+    both = pd.util.hash_pandas_object(table[[*keys, "time_s"]], index=False)
+    equal = both.duplicated(keep=False).to_numpy()
+    counts: Counter[tuple[str, str]] = Counter()
+    for files in table["file"][equal].groupby(both.to_numpy()[equal], sort=False).agg(list):
+        counts.update(itertools.combinations(sorted(files), 2))
+    keys_of = {file: key[rows.index].to_numpy() for file, rows in table.groupby("file")["file"]}
+    target_of = {file: frozenset(names) for file, names in table.groupby("file")["target"]}
+    copied: set[str] = set()
+    for (one, other), count in counts.items():
+        shared = len(np.intersect1d(keys_of[one], keys_of[other]))
+        if count >= max(COPY_ROWS, COPY_SHARE * shared) and target_of[one] != target_of[other]:
+            copied |= {one, other}
+    return copied

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from bayesperf.dataset import SourceFile
 from bayesperf.datasets.fetch import refuse_pointer
 from bayesperf.errors import TableError, UnsupportedFileError
 
-__all__ = ["read_csv", "read_parquet", "require"]
+__all__ = ["numbers", "read_csv", "read_parquet", "require"]
+
+Array = NDArray[np.float64]
 
 
 def read_csv(file: SourceFile, columns: Iterable[str] | None = None) -> pd.DataFrame:
@@ -59,6 +63,28 @@ def require(table: pd.DataFrame, columns: Iterable[str], file: SourceFile) -> No
     if missing:
         have = ", ".join(map(str, table.columns[:20]))
         raise TableError(f"column(s) missing: {', '.join(missing)}; the file has: {have}", source=file.path)
+
+
+def numbers(table: pd.DataFrame, column: str, file: SourceFile, *, missing: bool = False) -> Array:
+    """Column of a source's file as float64; with `missing`, absent values are NaN.
+
+    Raises
+    ------
+    TableError
+        A cell is not a number: names file, row (the line of a CSV file) and column.
+    """
+    values = table[column]
+    found = pd.to_numeric(values, errors="coerce")
+    bad = found.isna() & values.notna() if missing else found.isna()
+    bad |= np.isinf(found.astype("float64"))
+    if bad.any():
+        at = int(np.flatnonzero(bad.to_numpy())[0])
+        first = 2 if file.path.endswith(".csv") else 0
+        cell = values.iloc[at]
+        problem = f"{cell.item() if isinstance(cell, np.generic) else cell!r} is not a finite number"
+        raise TableError(problem, source=file.path, row=int(str(values.index[at])) + first, column=column)
+    converted: Array = found.to_numpy("float64")
+    return converted
 
 
 def _first_line(error: Exception) -> str:

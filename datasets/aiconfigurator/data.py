@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import pandas as pd
 from bayesperf.dataset import Dataset, Files, Rule, Source, SourceFile, choose
 from bayesperf.datasets import formulas, rules
 from bayesperf.datasets.fetch import read_card, read_registry
-from bayesperf.datasets.tables import read_parquet, require
+from bayesperf.datasets.tables import numbers, read_parquet, require
 from bayesperf.errors import TableError
 from bayesperf.specs import slug
 
@@ -24,6 +25,7 @@ FAMILIES = {
     "attention": ("context_attention_perf", "generation_attention_perf"),
     "nccl": ("nccl_perf",),
 }
+LOG = logging.getLogger("bayesperf")
 MS = 1e-3
 SYSTEMS = {
     "a100_sxm": "nvidia-a100-sxm4-80gb",
@@ -178,7 +180,7 @@ def _common(raw: pd.DataFrame, file: SourceFile, where: _Where) -> dict[str, Any
     stack = where.framework + "-" + (where.version if reported is None else reported)
     return {
         "device": device,
-        "time_s": raw["latency"].to_numpy("float64") * MS,
+        "time_s": numbers(raw, "latency", file) * MS,
         "statistic": "mean",
         "stack": stack,
         "reported_version": reported,
@@ -189,12 +191,17 @@ def _common(raw: pd.DataFrame, file: SourceFile, where: _Where) -> dict[str, Any
     }
 
 
-def _known(raw: pd.DataFrame, column: str, known: Mapping[str, Any], file: SourceFile) -> None:
+def _known(raw: pd.DataFrame, column: str, known: Mapping[str, Any], file: SourceFile) -> pd.DataFrame:
+    """Rows of known precision; others are left out, which is said: their bytes cannot be counted."""
     bad = ~raw[column].isin(list(known))
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
-        problem = f"unknown precision {raw[column].iloc[at]!r}; known are: {', '.join(known)}"
-        raise TableError(problem, source=file.path, row=at, column=column)
+    if not bad.any():
+        return raw
+    names = ", ".join(sorted(map(str, raw[column][bad].unique())))
+    if bad.all():
+        at = f"{column} {names}"
+        raise TableError(f"unknown precision: {at}; known are: {', '.join(known)}", source=file.path, column=column)
+    LOG.warning("%s: %d rows left out, of unknown %s: %s", file.path, int(bad.sum()), column, names)
+    return raw[~bad]
 
 
 def _table(raw: pd.DataFrame, columns: dict[str, Any], work: formulas.Work) -> pd.DataFrame:
@@ -208,9 +215,9 @@ def _table(raw: pd.DataFrame, columns: dict[str, Any], work: formulas.Work) -> p
 def _gemm(file: SourceFile, where: _Where) -> pd.DataFrame:
     raw = read_parquet(file)
     require(raw, ["gemm_dtype", "m", "n", "k"], file)
-    _known(raw, "gemm_dtype", PRECISIONS, file)
+    raw = _known(raw, "gemm_dtype", PRECISIONS, file)
     kinds = [PRECISIONS[name] for name in raw["gemm_dtype"]]
-    m, n, k = (raw[c].to_numpy("float64") for c in ("m", "n", "k"))
+    m, n, k = (numbers(raw, c, file) for c in ("m", "n", "k"))
     work = formulas.matmul(
         m,
         n,
@@ -230,10 +237,9 @@ def _attention(file: SourceFile, where: _Where) -> pd.DataFrame:
     raw = read_parquet(file)
     sizes = ["batch_size", "isl", "num_heads", "num_key_value_heads", "head_dim", "step"]
     require(raw, [*sizes, "attn_dtype", "kv_cache_dtype"], file)
-    _known(raw, "attn_dtype", PRECISIONS, file)
-    _known(raw, "kv_cache_dtype", CACHE_BYTES, file)
-    batch, isl, heads, kv, dim, step = (raw[c].to_numpy("float64") for c in sizes)
-    window = raw["window_size"].to_numpy("float64") if "window_size" in raw else np.zeros(len(raw))
+    raw = _known(_known(raw, "attn_dtype", PRECISIONS, file), "kv_cache_dtype", CACHE_BYTES, file)
+    batch, isl, heads, kv, dim, step = (numbers(raw, c, file) for c in sizes)
+    window = numbers(raw, "window_size", file) if "window_size" in raw else np.zeros(len(raw))
     kv_bytes = raw["kv_cache_dtype"].map(CACHE_BYTES).to_numpy("float64")
     decode = where.table.startswith("generation")
     if decode:
@@ -261,17 +267,18 @@ def _attention(file: SourceFile, where: _Where) -> pd.DataFrame:
 def _nccl(file: SourceFile, where: _Where) -> pd.DataFrame:
     raw = read_parquet(file)
     require(raw, ["nccl_dtype", "num_gpus", "message_size", "op_name"], file)
-    _known(raw, "nccl_dtype", NCCL_BYTES, file)
+    raw = _known(raw, "nccl_dtype", NCCL_BYTES, file)
     # message_size counts elements: the collector divides nccl-tests' size in bytes by the element size.
-    message = raw["message_size"].to_numpy("float64") * raw["nccl_dtype"].map(NCCL_BYTES).to_numpy("float64")
-    ranks = raw["num_gpus"].to_numpy("float64")
+    message = numbers(raw, "message_size", file) * raw["nccl_dtype"].map(NCCL_BYTES).to_numpy("float64")
+    ranks = numbers(raw, "num_gpus", file)
     op = raw["op_name"].replace(COLLECTIVES)
-    parts = []
-    for name, rows in raw.groupby(op, sort=False):
-        at = raw.index.get_indexer(rows.index)
-        work = formulas.collective(str(name), message[at], ranks[at])
-        parts.append(pd.DataFrame({"flops": work.flops, "bytes": work.bytes}, index=rows.index))
-    counts = pd.concat(parts).reindex(raw.index)
+    traffic = np.zeros(len(raw))
+    for name in op.unique():
+        if name not in formulas.COLLECTIVES:
+            known = ", ".join(formulas.COLLECTIVES)
+            raise TableError(f"unknown collective {name!r}; known are: {known}", source=file.path, column="op_name")
+        mine = (op == name).to_numpy()
+        traffic[mine] = formulas.collective(name, message[mine], ranks[mine]).bytes
     columns = _common(raw, file, where) | {
         "op": op,
         "dtype": raw["nccl_dtype"].map(NCCL_DTYPES),
@@ -280,7 +287,7 @@ def _nccl(file: SourceFile, where: _Where) -> pd.DataFrame:
         "target_suffix": "-node",
     }
     none = np.full(len(raw), np.nan)
-    return _table(raw, columns, formulas.Work(counts["flops"].to_numpy(), counts["bytes"].to_numpy(), none))
+    return _table(raw, columns, formulas.Work(np.zeros(len(raw)), traffic, none))
 
 
 _READERS = {

@@ -12,7 +12,7 @@ import pandas as pd
 from bayesperf.dataset import Dataset, Files, Rule, Source, SourceFile, choose
 from bayesperf.datasets import formulas
 from bayesperf.datasets.fetch import read_card, read_registry
-from bayesperf.datasets.tables import read_csv, require
+from bayesperf.datasets.tables import numbers, read_csv, require
 from bayesperf.errors import TableError
 from bayesperf.specs import slug
 
@@ -107,9 +107,11 @@ class NeuSight(Dataset):
 
 
 def _patterns(op: str, split: str) -> list[str]:
-    per_device = [f"{ROOT}/dataset*/{split}/collect/{folder}/*/*.csv" for folder in FOLDERS[op]]
-    # The NVIDIA test shapes come merged, one file for all devices.
-    return [*per_device, *([f"{ROOT}/dataset/test/{MERGED.get(op, op)}.csv"] if split == "test" else [])]
+    if split == "train":
+        return [f"{ROOT}/dataset*/train/collect/{folder}/*/*.csv" for folder in FOLDERS[op]]
+    # NVIDIA's test shapes come merged, one file for all devices; reading what was merged too would count rows twice.
+    amd = [f"{ROOT}/dataset_amd/test/collect/{folder}/*/*.csv" for folder in FOLDERS[op]]
+    return [f"{ROOT}/dataset/test/{MERGED.get(op, op)}.csv", *amd]
 
 
 def _device_of(path: str) -> str | None:
@@ -145,7 +147,7 @@ def _converted(raw: pd.DataFrame, name: str, file: SourceFile) -> pd.DataFrame:
         "dtype": "float32",
         "flops": work.flops,
         "bytes": work.bytes,
-        "time_s": raw["Latency"].to_numpy("float64") * MS,
+        "time_s": numbers(raw, "Latency", file) * MS,
         "statistic": "mean-of-5-fastest-of-25",
         "working_set_bytes": work.bytes,
         "parallelism": work.parallelism,
@@ -184,14 +186,14 @@ def _algorithm(raw: pd.DataFrame) -> np.ndarray:
 def _matmul(raw: pd.DataFrame, name: str, file: SourceFile) -> tuple[dict[str, Any], formulas.Work]:
     # The source multiplies (B, M, N) by (B, N, K): its N is the contraction. Ours is k.
     require(raw, ["M", "N", "K"], file)
-    batch, m, n, k = (raw[c].to_numpy("float64") for c in ("B", "M", "K", "N"))
+    batch, m, n, k = (numbers(raw, c, file) for c in ("B", "M", "K", "N"))
     work = formulas.matmul(m, n, k, batch=batch, itemsize=4.0, bias=name == "linear")
     return {"batch": batch, "m": m, "n": n, "k": k}, work
 
 
 def _rows_cols(raw: pd.DataFrame, name: str, file: SourceFile) -> tuple[dict[str, Any], formulas.Work]:
     require(raw, ["H"], file)
-    rows, cols = raw["B"].to_numpy("float64"), raw["H"].to_numpy("float64")
+    rows, cols = numbers(raw, "B", file), numbers(raw, "H", file)
     if name == "softmax":
         work = formulas.softmax(rows, cols)
     elif name == "ln":
@@ -204,7 +206,7 @@ def _rows_cols(raw: pd.DataFrame, name: str, file: SourceFile) -> tuple[dict[str
 def _conv(raw: pd.DataFrame, name: str, file: SourceFile) -> tuple[dict[str, Any], formulas.Work]:
     names = ["B", "Input_Channel", "Output_Channel", "Kernel_Szie", "Input_Size", "Stride", "Padding"]
     require(raw, names, file)
-    b, channels, filters, kernel, size, stride, padding = (raw[c].to_numpy("float64") for c in names)
+    b, channels, filters, kernel, size, stride, padding = (numbers(raw, c, file) for c in names)
     work = formulas.conv2d(b, channels, filters, kernel, size, stride=stride, padding=padding)
     shape = {"batch": b, "channels": channels, "filters": filters, "kernel_size": kernel, "size": size}
     return {**shape, "stride": stride, "padding": padding}, work

@@ -11,7 +11,7 @@ import pandas as pd
 from bayesperf.dataset import Dataset, Files, Rule, Source, SourceFile, choose
 from bayesperf.datasets import formulas, rules
 from bayesperf.datasets.fetch import read_card, read_registry
-from bayesperf.datasets.tables import read_csv, require
+from bayesperf.datasets.tables import numbers, read_csv, require
 from bayesperf.datasets.vidur.layers import FOOTPRINT, LAYERS, layer
 from bayesperf.specs import slug
 
@@ -130,9 +130,9 @@ def standard_error(deviation_s: Any, samples: int) -> Any:
     return np.hypot(spread, RESOLUTION_S / np.sqrt(12.0))
 
 
-def _times(raw: pd.DataFrame, name: str, samples: int) -> dict[str, Any]:
+def _times(raw: pd.DataFrame, name: str, samples: int, file: SourceFile) -> dict[str, Any]:
     def column(statistic: str) -> Any:
-        return raw[f"time_stats.{name}.{statistic}"].to_numpy("float64") * MS
+        return numbers(raw, f"time_stats.{name}.{statistic}", file, missing=True) * MS
 
     return {
         "time_s": column("median"),
@@ -161,7 +161,7 @@ def _compute(file: SourceFile, names: list[str]) -> pd.DataFrame:
         if f"time_stats.{name}.median" not in raw:
             continue  # phi-2 has no norm after attention
         require(raw, _statistics(name), file)
-        op, shape, work = layer(raw, name)
+        op, shape, work = layer(raw, name, file)
         columns = {
             "target": device,
             "device": device,
@@ -171,12 +171,12 @@ def _compute(file: SourceFile, names: list[str]) -> pd.DataFrame:
             "dtype": "float16",
             "flops": work.flops,
             "bytes": work.bytes,
-            **_times(raw, name, LAYER_SAMPLES.get(name, 20)),
+            **_times(raw, name, LAYER_SAMPLES.get(name, 20), file),
             "working_set_bytes": work.bytes * FOOTPRINT.get(name, 1.0),
             "parallelism": work.parallelism,
             **shape,
-            "num_tokens": raw["num_tokens"].to_numpy("float64"),
-            "workers": raw[PARALLEL].to_numpy("float64"),
+            "num_tokens": numbers(raw, "num_tokens", file),
+            "workers": numbers(raw, PARALLEL, file),
             "campaign": f"vidur-{folder}-{slug(model)}",
             "file": file.path,
         }
@@ -193,8 +193,8 @@ def _network(file: SourceFile) -> pd.DataFrame:
     require(raw, ["num_workers", "size", "devices_per_node", *_statistics(name)], file)
     device = DEVICES.get(folder, folder)
     fabric = folder.partition("_")[2].replace("_", "-") or "node"
-    ranks, per_node = raw["num_workers"].to_numpy("float64"), raw["devices_per_node"].to_numpy("float64")
-    message = raw["size"].to_numpy("float64")
+    ranks, per_node = numbers(raw, "num_workers", file), numbers(raw, "devices_per_node", file)
+    message = numbers(raw, "size", file)
     work = formulas.collective(name, message, ranks)
     # Ranks on several nodes talk over another network than ranks on one: another target.
     place = np.where(ranks > per_node, "between-nodes", "in-node")
@@ -206,7 +206,7 @@ def _network(file: SourceFile) -> pd.DataFrame:
         "dtype": "float16",
         "flops": work.flops,
         "bytes": work.bytes,
-        **_times(raw, name, COLLECTIVE_SAMPLES),
+        **_times(raw, name, COLLECTIVE_SAMPLES, file),
         "message_bytes": message,
         "n_devices": ranks,
         "devices_per_node": per_node,

@@ -25,8 +25,10 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
+from bayesperf.dataset import SourceFile
 from bayesperf.datasets import formulas
 from bayesperf.datasets.formulas import Array, Work
+from bayesperf.datasets.tables import numbers
 
 __all__ = ["FOOTPRINT", "LAYERS", "layer"]
 
@@ -39,9 +41,9 @@ Shape = dict[str, Array]
 class _Sizes:
     """Sizes of each profiled row, as float64 arrays."""
 
-    def __init__(self, raw: pd.DataFrame):
+    def __init__(self, raw: pd.DataFrame, file: SourceFile):
         def number(name: str) -> Array:
-            return raw[name].to_numpy("float64")
+            return numbers(raw, name, file)
 
         self.tokens, self.width = number("num_tokens"), number("n_embd")
         self.workers = number("num_tensor_parallel_workers")
@@ -106,9 +108,9 @@ FOOTPRINT = {"attn_rope": 0.5}
 """Footprint over traffic: the rotary embedding is in place, what it reads it writes again."""
 
 
-def layer(raw: pd.DataFrame, name: str) -> tuple[list[str] | str, Shape, Work]:
+def layer(raw: pd.DataFrame, name: str, file: SourceFile) -> tuple[list[str] | str, Shape, Work]:
     """Operation, shape columns and work of one layer, for every profiled row."""
-    sizes = _Sizes(raw)
+    sizes = _Sizes(raw, file)
     op, formula = LAYERS[name]
     shape, work = formula(sizes)
     if op == "norm":

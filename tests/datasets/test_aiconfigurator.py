@@ -67,6 +67,18 @@ def test_a_rate_above_the_peak_is_flagged(source_tree: Path) -> None:
     assert has_flag(table, "above-ceiling").tolist() == [True, False]
 
 
+def test_unknown_precisions_are_left_out_loudly(source_tree: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table = _gemm(source_tree, {"gemm_dtype": "nvfp4"}, {}, {"gemm_dtype": "fp8"})
+    assert table["quantization"].tolist() == ["bfloat16", "fp8"]
+    assert "1 rows left out, of unknown gemm_dtype: nvfp4" in caplog.text
+
+
+def test_unknown_collectives_are_refused(source_tree: Path) -> None:
+    _write(source_tree, "h100_sxm/comm/nccl/2.27.3/nccl_perf.parquet", {**REDUCE, "op_name": "gossip"})
+    with pytest.raises(TableError, match="unknown collective 'gossip'; known are: all_reduce"):
+        bp.datasets.load("aiconfigurator")
+
+
 def test_a_version_column_that_contradicts_the_folder(source_tree: Path) -> None:
     table = _gemm(source_tree, {}, {"version": "1.1.0", "m": 65})
     assert has_flag(table, "version-conflict").tolist() == [False, True]
@@ -133,8 +145,10 @@ def test_attention(source_tree: Path) -> None:
 
 
 def test_bad_files_and_options(source_tree: Path) -> None:
-    with pytest.raises(TableError, match=r"gemm_perf\.parquet, row 0, column gemm_dtype: unknown precision 'fp3'"):
+    with pytest.raises(TableError, match=r"gemm_perf\.parquet, column gemm_dtype: unknown precision: gemm_dtype fp3"):
         _gemm(source_tree, {"gemm_dtype": "fp3"})
+    with pytest.raises(TableError, match=r"gemm_perf\.parquet, row 1, column latency: nan is not a finite number"):
+        _gemm(source_tree, {}, {"latency": float("nan")})
     _gemm(source_tree, {})
     with pytest.raises(InputError, match="systems: 'b200' is not among: h100_sxm"):
         bp.datasets.load("aiconfigurator", systems="b200")

@@ -130,6 +130,25 @@ def test_a_foreign_file_is_refused_by_name(tree: Path) -> None:
         bp.datasets.load("neusight", ops="bmm")
 
 
+def test_cells_that_are_no_numbers_are_refused_by_line(tree: Path) -> None:
+    path = "dataset/train/collect/bmm/p2.1.0/Tesla P4.csv"
+    rows = ["bmm,0.5,Tesla P4,p,1,k,c,,1,2,3,4", "bmm,fast,Tesla P4,p,1,k,c,,1,2,3,4"]
+    _write(tree, path, HEAD + ",B,M,N,K", *rows)
+    with pytest.raises(TableError, match=r"Tesla P4\.csv, row 3, column Latency: 'fast' is not a finite number"):
+        bp.datasets.load("neusight", ops="bmm")
+    _write(tree, path, HEAD + ",B,M,N,K", "bmm,0.5,Tesla P4,p,1,k,c,,1,2,,4")
+    with pytest.raises(TableError, match="row 2, column N"):
+        bp.datasets.load("neusight", ops="bmm")
+
+
+def test_what_was_merged_is_not_read_twice(tree: Path) -> None:
+    before = len(bp.datasets.load("neusight"))
+    row = "add,0.1,Tesla T4,p2.1.0,8902,k,cu121,,16,32"
+    _write(tree, "dataset/test/collect/add/p2.1.0/Tesla T4.csv", HEAD + ",B,H", row)
+    _write(tree, "dataset/train/elem.csv", HEAD + ",B,H", row)
+    assert len(bp.datasets.load("neusight")) == before
+
+
 def test_subsets_are_accepted_and_said(tree: Path) -> None:
     table = bp.datasets.load("neusight", ops="elementwise")
     (record,) = (r for r in provenance_of(table).values() if r["kind"] == "dataset")
