@@ -46,7 +46,7 @@ class Session:
     shared_memory
         Whether the devices share it.
     retry_s
-        Seconds left for repeats.
+        Seconds left for repeats; every point adds its share, so that the first points do not use it up.
     clock
         Seconds, monotone.
     checked
@@ -57,7 +57,7 @@ class Session:
     budget: Budget
     memory_bytes: float | None
     shared_memory: bool
-    retry_s: float
+    retry_s: float = 0.0
     clock: Callable[[], float] = time.perf_counter
     checked: dict[tuple[str, str, str], MeasurementError | None] = field(default_factory=dict)
 
@@ -198,6 +198,7 @@ def _attempts(program: Program, session: Session, rng: np.random.Generator) -> t
     best: _Attempt | None = None
     refused: MeasurementError | None = None
     tries = 0
+    session.retry_s += session.budget.retry_share * session.budget.point_s
     while tries <= session.budget.retries and (best is None or session.retry_s >= session.budget.point_s):
         started = session.clock()
         try:

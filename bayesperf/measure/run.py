@@ -147,9 +147,7 @@ def _measure(
         if path is not None and path.exists():
             return _complete(path, suite, watcher)
         machine = Machine.from_description(describe())
-        run = _resume(path, planner, machine, campaign, watcher, suite)
-        if seed is not None and run.plan.seed != seed:
-            raise InputError(f"{path}: the run to go on with has seed {run.plan.seed}; leave the seed out")
+        run = _resume(path, planner, machine, campaign, watcher, suite, seed)
         table = run.go(targets)
         if path is not None:
             _write(table, path)
@@ -185,6 +183,7 @@ def _resume(
     campaign: str | None,
     watcher: Progress,
     suite: Suite | None,
+    seed: int | None,
 ) -> _Run:
     found = None if path is None else read_journal(journal_path(path))
     if path is None or found is None:
@@ -206,6 +205,8 @@ def _resume(
             f"{source}: was begun on {plan.device} x{plan.n_devices} with {plan.stack}, this is {machine.device} "
             f"x{machine.devices} with {machine.stack}; move it away or name another file"
         )
+    if seed not in (None, plan.seed):
+        raise InputError(f"{source}: was begun with seed {plan.seed}; leave the seed out, or name another file")
     begun = str(found[0].get("campaign"))
     if campaign not in (None, begun):
         raise InputError(f"{source}: was begun as campaign {begun!r}; leave the campaign out, or name another file")
@@ -284,7 +285,6 @@ class _Run:
             "n_devices": batch.n_devices,
             "budget": budget.model_dump(mode="json"),
             "memory_bytes": self.machine.memory_bytes,
-            "retry_s": budget.retry_share * budget.point_s * len(points),
             "check_large": batch.process == 0,
         }
         environment = scope_environment(self.plan.platform, batch.n_devices)

@@ -62,7 +62,6 @@ def _measure(job: dict[str, Any], events: IO[str]) -> None:
         budget=Budget.model_validate(job["budget"]),
         memory_bytes=job["memory_bytes"],
         shared_memory=jax.local_devices()[0].platform == "cpu",
-        retry_s=job["retry_s"],
     )
     for point in points:
         _send(events, {"event": "start", "point": point.id})

@@ -97,7 +97,7 @@ def test_faults_become_typed_failures_and_the_rest_goes_on(fault_suite: MakeSuit
     assert failures["reason"].to_dict() == {
         "hang": "timeout",
         "crash": "crashed",
-        "fold": "hoisted",
+        "fold": "folded",
         "memory": "out-of-memory",
         "raise": "probe-error",
         "wrong": "wrong-result",
@@ -224,7 +224,7 @@ def test_foreign_journal_is_refused(fault_suite: MakeSuite, tmp_path: Path) -> N
 
 
 def test_rate_above_a_ceiling_is_a_failure(fault_suite: MakeSuite) -> None:
-    suite = fault_suite("fine", "wrong")
+    suite = fault_suite("fine")
     device = measure(suite, progress=False)["device"].iloc[0]
     targets = pd.DataFrame({"peak_flops_float32": [1.0]}, index=pd.Index([device], name="device"))
     with pytest.raises(MeasurementError, match="above-ceiling"):
