@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from bayesperf.inference.fit import fit as fit
+    from bayesperf.prediction.fit import fit as fit
     from bayesperf.measure.run import measure as measure
     from bayesperf.prediction.profile import Profile as Profile
     from bayesperf.prediction.profile import load_profile as load_profile
@@ -28,7 +28,7 @@ _LAZY = {
     "write_measurements": "bayesperf.store:write_measurements",
     "concat": "bayesperf.store:concat",
     "read_targets": "bayesperf.specs:read_targets",
-    "fit": "bayesperf.inference.fit:fit",
+    "fit": "bayesperf.prediction.fit:fit",
     "Profile": "bayesperf.prediction.profile:Profile",
     "load_profile": "bayesperf.prediction.profile:load_profile",
     "datasets": "bayesperf.datasets",

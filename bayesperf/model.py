@@ -1,0 +1,153 @@
+"""What a performance model is: the contract between the catalogue in ``models/`` and the engine.
+
+A model turns a measurement table into coded observations, those into a PyMC model, and posterior draws into
+predictions for workloads it may never have seen. The engine samples, checks, stores and reports; it knows no
+model by name. Third parties register theirs under the entry-point group ``bayesperf.models``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+__all__ = ["LIMITS", "Draws", "Floats", "PerformanceModel", "Predicted", "Quantity", "Request"]
+
+Floats = npt.NDArray[np.float64]
+Draws = Mapping[str, Floats]
+"""Posterior (or prior) draws by variable name; first axis is the draw, the rest the variable's own dims."""
+
+LIMITS = ("compute", "memory", "communication", "overhead", "interference")
+"""What may bound a workload; the names of `Prediction.limits` and of the ``p_*`` columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """For which circumstances to predict.
+
+    Parameters
+    ----------
+    campaign
+        Name of a measured campaign, or None for a fresh one.
+    stack
+        Name of a software stack, or None for the one that was measured.
+    mean
+        Predict the mean over campaigns: no campaign effect at all.
+    """
+
+    campaign: str | None = None
+    stack: str | None = None
+    mean: bool = False
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Predictive draws of log time, in the parts that prediction and validation need.
+
+    Parameters
+    ----------
+    log_time
+        Log of the noiseless time, campaign effect included, shape (draw, workload), log seconds.
+    misfit
+        Scale of what the model gets wrong about one configuration, shared by all repeats of it, (draw, workload).
+    repeat
+        Scale of the difference between repeats (fresh processes) of one configuration, (draw, workload).
+    tail
+        Degrees of freedom of the Student-t that both scales belong to, (draw,).
+    terms
+        Log time that each limit alone would take, by name in `LIMITS`, each (draw, workload); absent limits
+        are left out.
+    shares
+        Sensitivity of log time to the log of each term, by name in `LIMITS`, each (draw, workload); they sum to 1.
+    notes
+        What the reader must know, such as an assumed campaign spread.
+    """
+
+    log_time: Floats
+    misfit: Floats
+    repeat: Floats
+    tail: Floats
+    terms: Mapping[str, Floats]
+    shares: Mapping[str, Floats]
+    notes: Sequence[str] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A named parameter that means something to a reader, as draws.
+
+    Parameters
+    ----------
+    name
+        Stable slug, such as ``compute_rate``.
+    target
+        Whose it is.
+    label
+        Words for people, such as ``matmul float32``.
+    unit
+        SI unit: ``FLOP/s``, ``B/s``, ``s`` or ``1``.
+    draws
+        One value per draw, shape (draw,), in `unit`.
+    rows
+        Positions of the fitted observations it rests on.
+    """
+
+    name: str
+    target: str
+    label: str
+    unit: str
+    draws: Floats
+    rows: npt.NDArray[np.intp]
+
+
+class PerformanceModel(ABC):
+    """A hierarchical model of execution times. Implementations are stateless: all state is in `encode`'s result."""
+
+    name: ClassVar[str]
+    version: ClassVar[str]
+
+    @abstractmethod
+    def encode(self, table: pd.DataFrame, targets: pd.DataFrame | None) -> Any:
+        """Code a checked measurement table; must be deterministic, as loading a profile repeats it."""
+
+    @abstractmethod
+    def observations(self, encoded: Any) -> pd.DataFrame:
+        """Return one row per likelihood term with ``measurement_ids`` (list), ``log_time``, ``target`` and ``op``."""
+
+    @abstractmethod
+    def build(self, encoded: Any) -> pm.Model:
+        """Build the PyMC model; its observed variable carries the dim ``observation``."""
+
+    @abstractmethod
+    def predict(
+        self,
+        encoded: Any,
+        draws: Draws,
+        workloads: pd.DataFrame,
+        request: Request,
+        targets: pd.DataFrame | None,
+        rng: np.random.Generator,
+    ) -> Predicted:
+        """Predict workloads that carry a ``target`` each.
+
+        Raises
+        ------
+        UnknownNameError
+            A target that was neither measured nor has a spec sheet, or an unknown campaign.
+        """
+
+    @abstractmethod
+    def quantities(self, encoded: Any, draws: Draws) -> list[Quantity]:
+        """Return the parameters that a report names, computed alike from posterior and from prior draws."""
+
+    @abstractmethod
+    def caveats(self, encoded: Any) -> list[str]:
+        """Return what this model assumes of this table and the reader must know, in plain sentences."""

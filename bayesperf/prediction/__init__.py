@@ -1,0 +1,1 @@
+"""Profiles and the predictive distributions they give."""

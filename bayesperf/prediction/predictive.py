@@ -1,0 +1,114 @@
+"""A predictive distribution over the times of workloads: draws, and what people ask of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from bayesperf.errors import InputError
+from bayesperf.model import LIMITS, Floats, Predicted
+from bayesperf.prediction.support import Support
+
+__all__ = ["Prediction"]
+
+
+class Prediction:
+    """Predictive distribution of the execution time of each workload.
+
+    Every method returns named dims: ``workload`` (position in the table given), ``draw``, ``quantile``, ``limit``.
+    Times are in seconds. Draws share parameters across workloads, so sums and ratios of columns keep their
+    correlation.
+    """
+
+    def __init__(self, workloads: pd.DataFrame, predicted: Predicted, support: Support, rng: np.random.Generator):
+        self.workloads = workloads
+        self.parts = predicted
+        self.support = support
+        scale = np.hypot(predicted.misfit, predicted.repeat)
+        noise = rng.standard_t(predicted.tail[:, None], size=scale.shape)
+        self._draws = np.exp(predicted.log_time + scale * noise)
+
+    def _array(self, values: Any, *dims: str, **coords: Sequence[object]) -> xr.DataArray:
+        return xr.DataArray(values, dims=dims, coords={"workload": self.workloads.index.to_numpy(), **coords})
+
+    @property
+    def draws(self) -> xr.DataArray:
+        """Times of one execution in a fresh process, noise included, (draw, workload), s."""
+        return self._array(self._draws, "draw", "workload").assign_attrs(units="s")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was assumed, such as the spread between campaigns."""
+        return tuple(self.parts.notes)
+
+    def median(self) -> xr.DataArray:
+        """Predictive median, (workload,), s."""
+        return self._array(np.median(self._draws, axis=0), "workload").assign_attrs(units="s")
+
+    def quantile(self, q: float | Sequence[float]) -> xr.DataArray:
+        """Predictive quantiles, (quantile, workload), or (workload,) for a single one, s."""
+        levels = np.asarray(q, dtype=float)
+        if not ((levels >= 0) & (levels <= 1)).all():
+            raise InputError(f"quantiles lie between 0 and 1, not {q}")
+        values = np.quantile(self._draws, levels, axis=0)
+        if levels.ndim == 0:
+            return self._array(values, "workload").assign_attrs(units="s")
+        return self._array(values, "quantile", "workload", quantile=list(levels)).assign_attrs(units="s")
+
+    def interval(self, probability: float = 0.9) -> xr.DataArray:
+        """Equal-tailed predictive interval, (bound, workload) with bounds ``lower`` and ``upper``, s."""
+        if not 0 < probability < 1:
+            raise InputError(f"an interval's probability lies between 0 and 1, not {probability}")
+        tail = (1.0 - probability) / 2.0
+        values = np.quantile(self._draws, [tail, 1.0 - tail], axis=0)
+        array = self._array(values, "bound", "workload", bound=["lower", "upper"])
+        return array.assign_attrs(units="s", probability=probability)
+
+    def cdf(self, time_s: float | Floats | pd.Series | xr.DataArray) -> xr.DataArray:
+        """Probability that a workload takes at most `time_s` (a number, or one per workload), (workload,)."""
+        return self._array((self._draws <= np.asarray(time_s, dtype=float)).mean(axis=0), "workload")
+
+    @property
+    def limits(self) -> xr.DataArray:
+        """Probability that each workload is bound by each limit, (workload, limit)."""
+        values = np.zeros((len(self.workloads), len(LIMITS)))
+        names = [name for name in LIMITS if name in self.parts.terms]
+        largest = np.argmax(np.stack([self.parts.terms[name] for name in names]), axis=0)
+        for at, name in enumerate(names):
+            values[:, LIMITS.index(name)] = (largest == at).mean(axis=0)
+        return self._array(values, "workload", "limit", limit=list(LIMITS))
+
+    @property
+    def supported(self) -> xr.DataArray:
+        """Whether each workload lies inside the measured support of its target, (workload,)."""
+        return self._array(self.support.inside, "workload")
+
+    @property
+    def support_distance(self) -> xr.DataArray:
+        """Log factor by which each workload lies outside, 0 inside, infinite where nothing compares, (workload,)."""
+        return self._array(self.support.distance, "workload")
+
+    @property
+    def unsupported_features(self) -> list[list[str]]:
+        """Features that lie outside, by workload."""
+        return self.support.features
+
+    def to_frame(self, interval: float = 0.9) -> pd.DataFrame:
+        """Workloads' own columns, in their order, then the columns of the contract."""
+        bounds, limits = self.interval(interval), self.limits
+        columns: dict[str, Any] = {
+            "median_s": self.median().values,
+            "lower_s": bounds.sel(bound="lower").values,
+            "upper_s": bounds.sel(bound="upper").values,
+            "interval": interval,
+            **{f"p_{name}": limits.sel(limit=name).values for name in LIMITS},
+            "supported": self.support.inside,
+            "support_distance": self.support.distance,
+            "unsupported_features": ["+".join(names) for names in self.support.features],
+        }
+        frame = self.workloads.drop(columns=[name for name in columns if name in self.workloads])
+        return frame.assign(**columns)

@@ -1,0 +1,246 @@
+"""A profile: the posterior of a table of measurements, and all that is asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from bayesperf.errors import InputError, UnconvergedError
+from bayesperf.inference.diagnostics import Check, passed, warnings_of
+from bayesperf.inference.infer import Inference
+from bayesperf.model import Draws, PerformanceModel, Request
+from bayesperf.prediction.predictive import Prediction
+from bayesperf.prediction.support import support_of
+from bayesperf.schema import validate_workloads
+
+if TYPE_CHECKING:
+    from bayesperf.validation.validate import Validation
+
+__all__ = ["LEARNED", "Profile", "load_profile"]
+
+LEARNED = 0.5
+"""Contraction from which a parameter counts as learned from the table; below it is the prior that speaks."""
+
+
+class Profile:
+    """Posterior of the parameters of every target in a table.
+
+    Made by `bayesperf.fit` or `load_profile`, not by hand.
+    """
+
+    def __init__(self, inference: Inference):
+        self._inference = inference
+
+    @property
+    def tree(self) -> xr.DataTree:
+        """ArviZ's groups: posterior, sample_stats, prior, prior_predictive, log_likelihood, log_prior, ..."""
+        return self._inference.tree
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The fitted rows, without their raw samples."""
+        return self._inference.rows
+
+    @property
+    def spec_sheets(self) -> pd.DataFrame | None:
+        """Spec sheets that served as priors."""
+        return self._inference.targets
+
+    @property
+    def targets(self) -> list[str]:
+        """Measured targets."""
+        return sorted(self.table["target"].unique())
+
+    @property
+    def model(self) -> PerformanceModel:
+        """The model that was fitted."""
+        return self._inference.model
+
+    @property
+    def model_name(self) -> str:
+        """Its registered name."""
+        return self.model.name
+
+    @property
+    def gate(self) -> list[Check]:
+        """The diagnostics gate, check by check."""
+        return self._inference.checks
+
+    @property
+    def converged(self) -> bool:
+        """Whether every check of the gate passed."""
+        return passed(self.gate)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Versions, seed, sampler settings, data fingerprint, effective numbers, what was left out, caveats."""
+        return self._inference.facts
+
+    def draws(self, group: str = "posterior", limit: int | None = None) -> Draws:
+        """Draws by variable, chains joined, first axis the draw.
+
+        Parameters
+        ----------
+        group
+            ``posterior`` or ``prior``.
+        limit
+            At most so many, evenly spaced over all; every one when None.
+        """
+        data = self.tree[group].to_dataset().stack(sample=("chain", "draw")).transpose("sample", ...)
+        n = data.sizes["sample"]
+        chosen = np.arange(n) if limit is None or limit >= n else np.linspace(0, n - 1, limit).round().astype(int)
+        return {str(name): np.asarray(values.values[chosen], dtype=float) for name, values in data.data_vars.items()}
+
+    def parameters(self, interval: float = 0.9) -> pd.DataFrame:
+        """Named parameters with their posterior, their prior and what was learned.
+
+        Returns
+        -------
+        DataFrame
+            One row per parameter: parameter, target, label, unit, median, lower, upper, prior_median, prior_lower,
+            prior_upper, contraction (1 - Var_post / Var_prior of the logs), learned, evidence (measurement ids).
+        """
+        tail = (1 - interval) / 2
+        levels = [0.5, tail, 1 - tail]
+        observed = self.model.observations(self._inference.encoded)["measurement_ids"]
+        posterior = self.model.quantities(self._inference.encoded, self.draws())
+        prior = self.model.quantities(self._inference.encoded, self.draws("prior"))
+        rows = []
+        for after, before in zip(posterior, prior, strict=True):
+            shrunk = 1.0 - float(np.var(np.log(after.draws)) / np.var(np.log(before.draws)))
+            median, lower, upper = np.quantile(after.draws, levels)
+            prior_median, prior_lower, prior_upper = np.quantile(before.draws, levels)
+            rows.append(
+                {
+                    "parameter": after.name,
+                    "target": after.target,
+                    "label": after.label,
+                    "unit": after.unit,
+                    "median": median,
+                    "lower": lower,
+                    "upper": upper,
+                    "prior_median": prior_median,
+                    "prior_lower": prior_lower,
+                    "prior_upper": prior_upper,
+                    "contraction": shrunk,
+                    "learned": shrunk >= LEARNED,
+                    "evidence": [name for at in after.rows for name in observed.iloc[at]],
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def predict(
+        self,
+        workloads: pd.DataFrame | Mapping[str, Any] | Iterable[Mapping[str, Any]],
+        target: str | None = None,
+        *,
+        campaign: str | None = None,
+        stack: str | None = None,
+        mean: bool = False,
+        draws: int = 1000,
+        seed: int = 0,
+        targets: pd.DataFrame | None = None,
+        allow_unconverged: bool = False,
+    ) -> Prediction:
+        """Predict the time of workloads.
+
+        Parameters
+        ----------
+        workloads
+            Columns ``op``, ``flops``, ``bytes``, and whatever else the contract names; one mapping is one workload.
+        target
+            For all workloads; else their own ``target`` column, else the only target of the profile.
+        campaign
+            A measured campaign; a fresh one when None.
+        stack
+            A software stack; the measured one when None.
+        mean
+            Predict the mean over campaigns.
+        draws
+            How many draws.
+        seed
+            The same seed gives the same draws.
+        targets
+            Further spec sheets, for targets that were not measured.
+        allow_unconverged
+            Predict although the diagnostics gate failed.
+
+        Raises
+        ------
+        UnconvergedError
+            The gate failed, and nobody opted in.
+        UnknownNameError
+            A target neither measured nor with a spec sheet, or a campaign that was not measured.
+        TableError
+            A workload lacks a required column or has a bad value.
+        """
+        if not (self.converged or allow_unconverged):
+            reasons = "; ".join(warnings_of([check for check in self.gate if not check.passed]))
+            raise UnconvergedError(
+                f"this profile is unconverged: {reasons}. Pass allow_unconverged=True to see its draws"
+            )
+        table = self._with_target(validate_workloads(_frame(workloads)), target)
+        rng = np.random.default_rng(seed)
+        predicted = self.model.predict(
+            self._inference.encoded,
+            self.draws(limit=draws),
+            table,
+            Request(campaign, stack, mean),
+            self._sheets(targets),
+            rng,
+        )
+        return Prediction(table, predicted, support_of(self.table, table), rng)
+
+    def _with_target(self, table: pd.DataFrame, target: str | None) -> pd.DataFrame:
+        if target is not None:
+            return table.assign(target=target)
+        named = table["target"].notna() if "target" in table else pd.Series([False] * len(table))
+        if named.all():
+            return table
+        if len(self.targets) > 1:
+            raise InputError(f"which target? Name one (target=, --target, or a column): {', '.join(self.targets)}")
+        only = self.targets[0]
+        return table.assign(target=table["target"].where(named, only) if "target" in table else only)
+
+    def _sheets(self, targets: pd.DataFrame | None) -> pd.DataFrame | None:
+        if targets is None or self.spec_sheets is None:
+            return self.spec_sheets if targets is None else targets
+        return pd.concat([self.spec_sheets, targets[~targets.index.isin(self.spec_sheets.index)]])
+
+    def validate(
+        self, heldout: pd.DataFrame, *, tolerance: float = 0.1, alpha: float = 0.05, seed: int = 0
+    ) -> Validation:
+        """Compare held-out measurements with their predictions, by regime; see `bayesperf.validation.validate`."""
+        from bayesperf.validation.validate import validate_profile
+
+        return validate_profile(self, heldout, tolerance=tolerance, alpha=alpha, seed=seed)
+
+    def save(self, path: str | Path) -> None:
+        """Write the profile as one NetCDF file that ArviZ opens, atomically."""
+        from bayesperf.prediction.files import write_profile
+
+        write_profile(self._inference, Path(path))
+
+
+def _frame(workloads: pd.DataFrame | Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    if isinstance(workloads, pd.DataFrame):
+        return workloads
+    return pd.DataFrame([workloads] if isinstance(workloads, Mapping) else list(workloads))
+
+
+def load_profile(path: str | Path) -> Profile:
+    """Read a profile that `Profile.save` wrote.
+
+    Raises
+    ------
+    UnsupportedFileError
+        Foreign, truncated, or of a newer version.
+    """
+    from bayesperf.prediction.files import read_profile
+
+    return Profile(read_profile(Path(path)))

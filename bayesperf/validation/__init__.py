@@ -1,0 +1,1 @@
+"""Held-out measurements against predictions: scores, group tests, verdicts by regime."""

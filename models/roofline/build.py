@@ -1,0 +1,176 @@
+"""The PyMC model of a coded table. Equations in `physics`, levels in `hierarchy`, reasons for priors in `priors`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from bayesperf.models.roofline.curve import Curves
+from bayesperf.models.roofline.encode import Encoded
+from bayesperf.models.roofline.hierarchy import (
+    TERMS,
+    drop_shape,
+    launch_location,
+    main_location,
+    members_of,
+    memory_location,
+    overhead_location,
+    rate_location,
+    row_terms,
+    unit_rate_location,
+    unit_spread,
+)
+from bayesperf.models.roofline.physics import smooth_roofline
+from bayesperf.models.roofline.priors import PRIORS
+
+__all__ = ["build"]
+
+DIMS = {
+    "target": "target",
+    "op": "op",
+    "unit": "unit",
+    "rate": "rate_cell",
+    "memory": "memory_cell",
+    "launch": "launch_cell",
+    "overhead": "overhead_cell",
+    "noise": "noise_cell",
+    "campaign": "campaign_cell",
+}
+"""Dim of each level; members are labelled by their parts, joined by ``|``."""
+
+MIN_MEMBERS = 3
+"""A level with fewer members does not teach its own spread: it is fixed at the prior median."""
+
+
+def build(encoded: Encoded) -> pm.Model:
+    """Build the model; dims are named after the levels, plus ``gap`` (between working sets)."""
+    with pm.Model(coords=_coords(encoded)) as model:
+        parameters = _parameters(encoded)
+        _likelihood(encoded, parameters)
+    return model
+
+
+def _coords(encoded: Encoded) -> dict[str, Any]:
+    labels = encoded.labels
+    coords: dict[str, Any] = {dim: ["|".join(label) for label in labels.of(level)] for level, dim in DIMS.items()}
+    curves = encoded.sheets.curves
+    coords["gap"] = _gap_labels(coords["target"], curves)
+    coords |= {"kind": ["matrix", "vector"], "term": list(TERMS)}
+    coords["observation"] = [ids[0] for ids in encoded.ids]
+    coords["repeated"] = np.arange(len(encoded.scatter.dof))
+    return coords
+
+
+def _gap_labels(targets: list[str], curves: Curves) -> list[str]:
+    ends = zip(curves.target, np.exp(curves.low), np.exp(curves.high), strict=True)
+    return [f"{targets[code]}|{low:.0f}-{high:.0f}" for code, low, high in ends]
+
+
+def _cells(name: str, location: Any, spread: Any, informed: Any, dim: str) -> Any:
+    """Hierarchical members: centred where their data determine them, non-centred where the prior does."""
+    centred = pt.as_tensor(informed)
+    raw = pm.Normal(f"{name}_raw", pt.switch(centred, location, 0.0), pt.switch(centred, spread, 1.0), dims=dim)
+    return pm.Deterministic(name, pt.switch(centred, raw, location + spread * raw), dims=dim)
+
+
+def _spread(name: str, median: float, members: int) -> Any:
+    """Scale of a level: learned from enough members, else fixed at the prior median (and stored as if drawn)."""
+    if members >= MIN_MEMBERS:
+        return pm.LogNormal(name, np.log(median), 0.5)
+    return pm.Deterministic(name, pt.as_tensor(np.float64(median)))
+
+
+def _parameters(encoded: Encoded) -> dict[str, Any]:
+    labels, sheets, informed = encoded.labels, encoded.sheets, encoded.informed
+    members = members_of(labels)
+    p: dict[str, Any] = {}
+    p["scale"] = pm.Normal("scale", sheets.scale, sheets.scale_spread, dims="target")
+    (matrix, vector) = PRIORS.efficiency_matrix, PRIORS.efficiency_vector
+    p["efficiency"] = pm.Normal("efficiency", [matrix[0], vector[0]], [matrix[1], vector[1]], dims="kind")
+    p["efficiency_spread"] = _spread(
+        "efficiency_spread", PRIORS.efficiency_spread, int(np.isfinite(sheets.log_peak).sum())
+    )
+    rate_ops, memory_ops = len({o for _, o, _ in labels.of("rate")}), len({o for _, o in labels.of("memory")})
+    p["operation_spread"] = _spread("operation_spread", PRIORS.operation_spread, rate_ops)
+    p["memory_operation_spread"] = _spread("memory_operation_spread", PRIORS.memory_operation_spread, memory_ops)
+    everywhere = np.zeros(len(labels.of("op")), dtype=bool)
+    p["operation_rate"] = _cells("operation_rate", 0.0, p["operation_spread"], everywhere, "op")
+    p["operation_memory"] = _cells("operation_memory", 0.0, p["memory_operation_spread"], everywhere, "op")
+    if labels.of("unit"):
+        location = unit_rate_location(pt, p, members, sheets)
+        spread = unit_spread(sheets, p["efficiency_spread"], pt)
+        in_unit = np.zeros(len(labels.of("unit")), dtype=bool)
+        in_unit[members.rate_unit[informed["rate"]]] = True
+        p["unit_rate"] = _cells("unit_rate", location, spread, in_unit, "unit")
+    main, main_spread = main_location(sheets)
+    p["main"] = pm.Normal("main", main, main_spread, dims="target")
+    p["drop"] = pm.Gamma("drop", alpha=drop_shape(sheets), beta=1.0 / sheets.curves.mean, dims="gap")
+    p["warp"] = pm.Normal("warp", 0.0, PRIORS.level_warp, dims="gap")
+    p["launch"] = pm.Normal("launch", *launch_location(members), dims="launch_cell")
+    if labels.of("rate"):
+        p["rate"] = _cells("rate", rate_location(p, members), PRIORS.cell_spread, informed["rate"], "rate_cell")
+    if labels.of("memory"):
+        spread = PRIORS.memory_cell_spread
+        p["memory"] = _cells("memory", memory_location(p, members), spread, informed["memory"], "memory_cell")
+    spread = PRIORS.overhead_cell_spread
+    p["overhead"] = _cells("overhead", overhead_location(p, members), spread, informed["overhead"], "overhead_cell")
+    p["sharpness"] = pm.Normal("sharpness", *PRIORS.sharpness)
+    _noise(encoded, p)
+    _campaigns(encoded, p)
+    return p
+
+
+def _noise(encoded: Encoded, p: dict[str, Any]) -> None:
+    for name, prior, spread, needed in (
+        ("misfit", PRIORS.misfit, PRIORS.misfit_cell_spread, True),
+        ("repeat", PRIORS.repeat, PRIORS.repeat_cell_spread, len(encoded.scatter.dof) > 0),
+    ):
+        if needed:
+            p[f"{name}_mean"] = pm.Normal(f"{name}_mean", *prior)
+            log_scale = _cells(f"log_{name}", p[f"{name}_mean"], spread, encoded.informed[name], "noise_cell")
+            p[name] = pm.Deterministic(name, pt.exp(log_scale), dims="noise_cell")
+    if len(encoded.log_time) >= PRIORS.tail_rows:
+        p["tail"] = pm.Deterministic("tail", 2.0 + pm.LogNormal("tail_raw", np.log(PRIORS.tail - 2.0), 0.5))
+    else:
+        p["tail"] = pm.Deterministic("tail", pt.as_tensor(np.float64(PRIORS.tail)))
+
+
+def _campaigns(encoded: Encoded, p: dict[str, Any]) -> None:
+    """Campaign effects, where some target was measured in more than one campaign.
+
+    With one campaign each, their spread cannot be learned and sampling it only makes divergences: parameters are
+    then those of that campaign, and the prediction for a fresh one adds the difference of two effects.
+    """
+    if not encoded.learns_campaigns:
+        return
+    p["campaign_spread"] = pm.LogNormal("campaign_spread", *PRIORS.campaign)
+    p["campaign_vector_spread"] = pm.HalfNormal("campaign_vector_spread", PRIORS.campaign_vector)
+    common = pm.Normal("campaign_raw", 0.0, 1.0, dims="campaign_cell")
+    vector = pm.Normal("campaign_vector_raw", 0.0, 1.0, dims=("campaign_cell", "term"))
+    p["campaign"] = pm.Deterministic("campaign", p["campaign_spread"] * common, dims="campaign_cell")
+    p["campaign_vector"] = pm.Deterministic(
+        "campaign_vector", p["campaign_vector_spread"] * vector, dims=("campaign_cell", "term")
+    )
+
+
+def _likelihood(encoded: Encoded, p: dict[str, Any]) -> None:
+    codes = encoded.codes
+    terms = row_terms(pt, p, codes, members_of(encoded.labels), encoded.sheets)
+    log_time = smooth_roofline(pt, *terms, p["sharpness"])
+    if "campaign" in p:
+        log_time = log_time + p["campaign"][codes.campaign]
+    misfit = p["misfit"][codes.noise]
+    variance = misfit**2 + encoded.within
+    if "repeat" in p:
+        variance = variance + p["repeat"][codes.noise] ** 2 * encoded.repeat_weight
+    pm.StudentT(
+        "log_time", nu=p["tail"], mu=log_time, sigma=pt.sqrt(variance), observed=encoded.log_time, dims="observation"
+    )
+    if "repeat" in p:
+        scatter = encoded.scatter
+        # Variance of Student-t noise is its squared scale times nu / (nu - 2).
+        expected = p["repeat"][scatter.noise] ** 2 * p["tail"] / (p["tail"] - 2.0) + scatter.within
+        pm.Gamma("scatter", alpha=scatter.dof / 2.0, beta=0.5 / expected, observed=scatter.square, dims="repeated")

@@ -1,0 +1,417 @@
+"""From a measurement table to coded observations: labels, indices, features, and what repeats tell.
+
+Repeats of one configuration (fresh processes) become one observation: the median of their log times, with the
+scatter kept apart. They share what the model gets wrong about that configuration, so treating them as independent
+rows would count the same error several times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from bayesperf.model import Floats
+from bayesperf.models.roofline.curve import Curves, curves_for
+from bayesperf.models.roofline.priors import PRIORS
+from bayesperf.models.roofline.units import typical_offset, unit_of
+from bayesperf.schema import SHAPE_COLUMNS
+from bayesperf.specs import spec_of
+
+__all__ = ["Codes", "Encoded", "Label", "Labels", "Scatter", "Sheets", "code_rows", "encode", "sheets_for"]
+
+Codes1 = npt.NDArray[np.intp]
+Label = tuple[str, ...]
+
+LEVELS = ("target", "op", "unit", "rate", "memory", "launch", "overhead", "noise", "campaign")
+"""Hierarchy levels. unit: (target, unit); rate: (target, op, dtype); memory, noise: (target, op);
+launch: (target, kind); overhead: (target, op, kind); campaign: (target, campaign, stack)."""
+
+
+NEAR = np.log(0.3)
+"""Log share of a row's time from which a term's rate shows in it."""
+
+ENOUGH_ROWS = 6
+"""From how many rows (or repeats beyond the first) a cell's noise scale is determined by them."""
+
+
+class Labels:
+    """Ordered labels of every level; codes are positions. Extending a copy leaves the old codes valid."""
+
+    def __init__(self, base: Labels | None = None):
+        self._codes: dict[str, dict[Label, int]] = {k: dict(base._codes[k]) if base else {} for k in LEVELS}
+
+    def add(self, level: str, labels: Iterable[Label]) -> Codes1:
+        """Return the code of each label, adding those not seen before."""
+        known = self._codes[level]
+        return np.fromiter((known.setdefault(label, len(known)) for label in labels), dtype=np.intp)
+
+    def of(self, level: str) -> list[Label]:
+        """Return the labels of a level in code order."""
+        return list(self._codes[level])
+
+    def find(self, level: str, labels: Iterable[Label]) -> Codes1:
+        """Return the code of each label; -1 where it does not exist."""
+        known = self._codes[level]
+        return np.fromiter((known.get(label, -1) for label in labels), dtype=np.intp)
+
+    def parents(self, child: str, parent: str, key: slice | tuple[int, ...]) -> Codes1:
+        """Code, for each label of `child`, of the `parent` label made of its parts `key`."""
+        parts = [label[key] if isinstance(key, slice) else tuple(label[i] for i in key) for label in self.of(child)]
+        return self.find(parent, parts)
+
+
+@dataclass(frozen=True)
+class Codes:
+    """Coded rows: a code per level (-1 where a term is absent) and features, (row,) each."""
+
+    target: Codes1
+    op: Codes1
+    rate: Codes1
+    memory: Codes1
+    overhead: Codes1
+    noise: Codes1
+    campaign: Codes1
+    log_flops: Floats
+    log_bytes: Floats
+    log_working_set: Floats
+
+
+@dataclass(frozen=True)
+class Sheets:
+    """What spec sheets say, by unit (unit,) and by target (target,); NaN where they say nothing."""
+
+    log_peak: Floats
+    offset: Floats
+    is_matrix: npt.NDArray[np.bool_]
+    unit_target: Codes1
+    scale: Floats
+    scale_spread: Floats
+    log_bandwidth: Floats
+    curves: Curves
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Scatter of repeats: one entry per observation with at least two.
+
+    Parameters
+    ----------
+    noise
+        Code of the noise cell, (entry,).
+    dof
+        Repeats less one, (entry,).
+    square
+        Sum of squared deviations of log time from their mean, (entry,).
+    within
+        Mean squared relative standard error inside a process, (entry,).
+    """
+
+    noise: Codes1
+    dof: Floats
+    square: Floats
+    within: Floats
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A coded table, ready to be built or predicted from. (observation,) unless said."""
+
+    labels: Labels
+    codes: Codes
+    sheets: Sheets
+    scatter: Scatter
+    log_time: Floats
+    within: Floats
+    repeat_weight: Floats
+    ids: list[list[str]]
+    informed: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+    devices: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def campaigns_of(self) -> dict[str, list[tuple[str, str]]]:
+        """Pairs (campaign, stack) seen of each target."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for target, campaign, stack in self.labels.of("campaign"):
+            found.setdefault(target, []).append((campaign, stack))
+        return found
+
+    @property
+    def learns_campaigns(self) -> bool:
+        """Whether any target was measured in more than one campaign, so that their spread can be learned."""
+        return any(len(seen) > 1 for seen in self.campaigns_of.values())
+
+
+def encode(table: pd.DataFrame, targets: pd.DataFrame | None) -> Encoded:
+    """Code a checked measurement table."""
+    table = table.reset_index(drop=True)
+    kinds, devices = _default_kinds(table), devices_of(table)
+    groups = _configurations(table)
+    first = table.iloc[groups.groupby(groups).head(1).index].reset_index(drop=True)
+    labels = Labels()
+    codes = code_rows(first, labels, kinds)
+    log_time = np.log(table["time_s"].to_numpy(float))
+    summary = _summarise(table, groups.to_numpy(), log_time)
+    repeated = summary["count"] > 1
+    scatter = Scatter(
+        noise=codes.noise[repeated],
+        dof=summary["count"][repeated] - 1.0,
+        square=summary["square"][repeated],
+        within=summary["within"][repeated],
+    )
+    ids = table["measurement_id"].groupby(groups.to_numpy(), sort=True).agg(list).tolist()
+    gaps = _term_gaps(codes, labels, summary["median"])
+    working_sets = {
+        t: codes.log_working_set[(codes.target == code) & (gaps[1] > NEAR)]
+        for code, (t,) in enumerate(labels.of("target"))
+    }
+    return Encoded(
+        labels=labels,
+        codes=codes,
+        sheets=sheets_for(labels, targets, devices, working_sets),
+        scatter=scatter,
+        log_time=summary["median"],
+        within=summary["within"] * summary["weight"],
+        repeat_weight=summary["weight"],
+        ids=ids,
+        informed=_informed(codes, labels, scatter, *gaps),
+        kinds=kinds,
+        devices=devices,
+    )
+
+
+def _configurations(table: pd.DataFrame) -> pd.Series:
+    """Code of each row's configuration, by first appearance."""
+    names = ["target", "op", "dtype", "flops", "bytes", "working_set_bytes", "parallelism", "message_bytes"]
+    names += ["n_devices", "campaign", "stack", "condition", "statistic", *SHAPE_COLUMNS]
+    keys = [name for name in names if name in table]
+    return table.groupby(keys, dropna=False, sort=False).ngroup()
+
+
+def _summarise(table: pd.DataFrame, groups: Codes1, log_time: Floats) -> dict[str, Floats]:
+    by = pd.Series(log_time).groupby(groups, sort=True)
+    count = by.count().to_numpy(float)
+    median = by.median().to_numpy(float)
+    square = by.var(ddof=1).fillna(0.0).to_numpy(float) * (count - 1.0)
+    relative = np.zeros(len(table))
+    if "time_se_s" in table:
+        relative = (table["time_se_s"].to_numpy(float) / table["time_s"].to_numpy(float)) ** 2
+    within = pd.Series(np.nan_to_num(relative)).groupby(groups, sort=True).mean().to_numpy(float)
+    # Variance of the median of n normal values over the variance of one: 1 and 1/2 for n = 1 and 2, then close
+    # to pi / (2 n + 1.14) (Maritz and Jarrett; within 2 % for n >= 3).
+    weight = np.where(count <= 2, 1.0 / count, np.pi / (2.0 * count + 1.14))
+    # The resolution of a clock: repeats that agree to the last digit do not prove a noise of zero.
+    floor = 1e-8 * np.maximum(count - 1.0, 0.0)
+    return {
+        "count": count,
+        "median": median,
+        "square": np.maximum(square, floor),
+        "within": within,
+        "weight": weight,
+    }
+
+
+def devices_of(table: pd.DataFrame) -> dict[str, str]:
+    """Spec-sheet key of each target, where the table names one."""
+    if "device" not in table:
+        return {}
+    known = table.dropna(subset=["device"]).drop_duplicates("target")
+    return dict(zip(known["target"], known["device"], strict=True))
+
+
+def _is_work(table: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    return ((table["flops"] > 0) | (table["bytes"] > 0)).to_numpy()
+
+
+def _default_kinds(table: pd.DataFrame) -> dict[str, str]:
+    """How each target's work was timed, chained in a program or launched; "" is the majority over all."""
+    if "statistic" not in table:
+        return {"": "launched"}
+    work = table[_is_work(table)]
+    chained = (work["statistic"] == "slope").groupby(work["target"]).mean()
+    kinds = {str(target): "chained" if share > 0.5 else "launched" for target, share in chained.items()}
+    return {**kinds, "": "chained" if len(work) and (work["statistic"] == "slope").mean() > 0.5 else "launched"}
+
+
+def code_rows(table: pd.DataFrame, labels: Labels, kinds: dict[str, str]) -> Codes:
+    """Code rows against `labels`, extending them.
+
+    Parameters
+    ----------
+    table
+        Checked measurements, or workloads that carry a ``target``.
+    labels
+        Extended in place.
+    kinds
+        Default timing of each target, for rows that have no ``statistic``.
+    """
+    target = table["target"].tolist()
+    op = [_with_condition(o, c) for o, c in zip(table["op"], _text(table, "condition"), strict=True)]
+    dtype = _text(table, "dtype", "unknown")
+    work = _is_work(table)
+    kind = [
+        "launched"
+        if not w
+        else ("chained" if s == "slope" else "launched")
+        if s
+        else kinds.get(t, kinds.get("", "launched"))
+        for t, w, s in zip(target, work, _text(table, "statistic"), strict=True)
+    ]
+    flops, moved = table["flops"].to_numpy(float), table["bytes"].to_numpy(float)
+    computes = flops > 0
+    labels.add("unit", [(t, unit_of(o, h)) for t, o, h, c in zip(target, op, dtype, computes, strict=True) if c])
+    labels.add("launch", zip(target, kind, strict=True))
+    moves = moved > 0
+    return Codes(
+        target=labels.add("target", zip(target)),
+        op=labels.add("op", zip(op)),
+        rate=_masked(labels, "rate", list(zip(target, op, dtype, strict=True)), computes),
+        memory=_masked(labels, "memory", list(zip(target, op, strict=True)), moves),
+        overhead=labels.add("overhead", zip(target, op, kind, strict=True)),
+        noise=labels.add("noise", zip(target, op, strict=True)),
+        campaign=labels.add("campaign", zip(target, _text(table, "campaign"), _text(table, "stack"), strict=True)),
+        log_flops=np.log(np.where(computes, flops, 1.0)),
+        log_bytes=np.log(np.where(moves, moved, 1.0)),
+        log_working_set=np.log(footprint(table)),
+    )
+
+
+def footprint(table: pd.DataFrame) -> Floats:
+    """Working set of each row, (row,), bytes: its compulsory traffic where the table does not say."""
+    moved = table["bytes"].to_numpy(float)
+    if "working_set_bytes" not in table:
+        return np.maximum(moved, 1.0)
+    stated = table["working_set_bytes"].to_numpy(float)
+    known: Floats = np.maximum(np.where(np.isfinite(stated) & (stated > 0), stated, moved), 1.0)
+    return known
+
+
+def _masked(labels: Labels, level: str, pairs: list[Label], mask: npt.NDArray[np.bool_]) -> Codes1:
+    """Codes where `mask`, -1 elsewhere: a term that is absent has no parameter."""
+    codes = np.full(len(pairs), -1, dtype=np.intp)
+    codes[mask] = labels.add(level, [pair for pair, there in zip(pairs, mask, strict=True) if there])
+    return codes
+
+
+def _text(table: pd.DataFrame, name: str, default: str = "") -> list[str]:
+    if name not in table:
+        return [default] * len(table)
+    return [value if isinstance(value, str) else default for value in table[name]]
+
+
+def _with_condition(op: str, condition: str) -> str:
+    """Operation label; conditions other than hot and burst behave like operations of their own."""
+    special = sorted(set(condition.split("+")) - {"hot", "burst", ""})
+    return f"{op}@{'+'.join(special)}" if special else op
+
+
+def sheets_for(
+    labels: Labels,
+    targets: pd.DataFrame | None,
+    devices: dict[str, str],
+    measured: dict[str, Floats],
+    base: Sheets | None = None,
+) -> Sheets:
+    """Spec-sheet numbers of all labelled units and targets, as priors of the model.
+
+    Parameters
+    ----------
+    labels
+        All levels.
+    targets
+        Spec sheets, or None.
+    devices
+        Device of a target, where it is not the target itself.
+    measured
+        Log working sets measured of a target, for its bandwidth curve.
+    base
+        Sheets of the leading targets, whose curves stay as they are.
+    """
+    names = [t for (t,) in labels.of("target")]
+    specs = {t: spec_of(targets, devices.get(t, t)) for t in names}
+    caches = {t: spec["cache_bytes"] for t, spec in specs.items() if "cache_bytes" in spec}
+    log_peak, offset, is_matrix = [], [], []
+    for target, unit in labels.of("unit"):
+        kind, _, dtype = unit.partition(":")
+        # Sheets give matrix peaks for narrow types; vector units are near the plain float32 peak for all of them.
+        peak = specs[target].get(f"peak_flops_{dtype if kind == 'matrix' or dtype == 'float64' else 'float32'}")
+        log_peak.append(np.log(peak) if peak else np.nan)
+        offset.append(typical_offset(unit))
+        is_matrix.append(kind == "matrix")
+    scale = [_scale(specs[t]) for t in names]
+    bandwidth = [np.log(specs[t].get("bandwidth_bytes_per_s", np.nan)) for t in names]
+    return Sheets(
+        log_peak=np.array(log_peak, dtype=float),
+        offset=np.array(offset, dtype=float),
+        is_matrix=np.array(is_matrix, dtype=bool),
+        unit_target=labels.parents("unit", "target", slice(0, 1)),
+        scale=np.array([s[0] for s in scale], dtype=float),
+        scale_spread=np.array([s[1] for s in scale], dtype=float),
+        log_bandwidth=np.array(bandwidth, dtype=float),
+        curves=curves_for(names, measured, caches, None if base is None else base.curves),
+    )
+
+
+def _scale(spec: dict[str, float]) -> tuple[float, float]:
+    peaks = {k.removeprefix("peak_flops_"): v for k, v in spec.items() if k.startswith("peak_flops_")}
+    if not peaks:
+        return PRIORS.scale_flops
+    location = np.mean([np.log(v) - typical_offset(f"matrix:{k}") for k, v in peaks.items()])
+    return float(location) + PRIORS.efficiency_matrix[0], PRIORS.efficiency_spread * 2
+
+
+def _term_gaps(codes: Codes, labels: Labels, log_time: Floats) -> tuple[Floats, Floats]:
+    """Log share of each row's time that its compute and its memory term would take alone, roughly; (row,) each.
+
+    Judged at the best rate seen of that unit, and of that target at working sets at least as large.
+    """
+    units = labels.find("unit", [(t, unit_of(o, h)) for t, o, h in labels.of("rate")])
+    unit = np.where(codes.rate >= 0, units[codes.rate], -1) if len(units) else codes.rate
+    target = np.where(codes.memory >= 0, codes.target, -1)
+    return (
+        _gap(codes.log_flops - log_time, unit, None),
+        _gap(codes.log_bytes - log_time, target, codes.log_working_set),
+    )
+
+
+def _informed(
+    codes: Codes, labels: Labels, scatter: Scatter, compute: Floats, memory: Floats
+) -> dict[str, npt.NDArray[np.bool_]]:
+    """Which cells their own data determine (sampled centred) and which their prior does (non-centred).
+
+    A rate is informed when its term alone would take at least 30 % of some row's time; an overhead, when both terms
+    leave 40 % or more of some row's time unexplained; a noise scale, by enough rows.
+    """
+    idle = np.maximum(compute, memory) < np.log(0.6)
+    rows = np.bincount(codes.noise, minlength=len(labels.of("noise")))
+    repeats = np.bincount(scatter.noise, scatter.dof, minlength=len(labels.of("noise")))
+    return {
+        "rate": _any(codes.rate, compute > NEAR, len(labels.of("rate"))),
+        "memory": _any(codes.memory, memory > NEAR, len(labels.of("memory"))),
+        "overhead": _any(codes.overhead, idle, len(labels.of("overhead"))),
+        "misfit": rows >= ENOUGH_ROWS,
+        "repeat": repeats >= ENOUGH_ROWS,
+    }
+
+
+def _any(cell: Codes1, mask: npt.NDArray[np.bool_], n: int) -> npt.NDArray[np.bool_]:
+    found = np.zeros(n, dtype=bool)
+    found[cell[(cell >= 0) & mask]] = True
+    return found
+
+
+def _gap(speed: Floats, group: Codes1, order: Floats | None) -> Floats:
+    """Log of each row's speed over the best of its group, of rows at least as large in `order`; -inf where -1."""
+    gap = np.full(len(speed), -np.inf)
+    for code in np.unique(group[group >= 0]):
+        rows = np.flatnonzero(group == code)
+        best: Floats | float = speed[rows].max()
+        if order is not None:
+            rows = rows[np.argsort(-order[rows], kind="stable")]
+            best = np.maximum.accumulate(speed[rows])
+        gap[rows] = speed[rows] - best
+    return gap

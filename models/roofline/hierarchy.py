@@ -1,0 +1,137 @@
+"""Where each level's parameters lie given the level above: written once for sampling and for new members.
+
+Every function takes the array namespace and a mapping of parameters (PyTensor variables, or draws with a leading
+axis) and returns locations, (..., member). `Members` says which parents each member has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesperf.models.roofline.curve import code_curve, log_bandwidth
+from bayesperf.models.roofline.encode import Codes, Labels, Sheets
+from bayesperf.models.roofline.physics import ABSENT, unit_location
+from bayesperf.models.roofline.priors import PRIORS
+from bayesperf.models.roofline.units import unit_of
+
+__all__ = [
+    "TERMS",
+    "Members",
+    "drop_shape",
+    "launch_location",
+    "main_location",
+    "members_of",
+    "memory_location",
+    "overhead_location",
+    "rate_location",
+    "row_terms",
+    "unit_rate_location",
+    "unit_spread",
+]
+
+TERMS = ("compute", "memory", "overhead")
+"""Terms of the roofline, in the order of `row_terms` and of a campaign's vector effect."""
+
+Index = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Members:
+    """Parents of every labelled member, as codes."""
+
+    unit_target: Index
+    rate_unit: Index
+    rate_op: Index
+    memory_target: Index
+    memory_op: Index
+    launch_chained: npt.NDArray[np.bool_]
+    overhead_launch: Index
+
+
+def members_of(labels: Labels) -> Members:
+    """Read the parents off the labels."""
+    units = [(target, unit_of(op, dtype)) for target, op, dtype in labels.of("rate")]
+    return Members(
+        unit_target=labels.parents("unit", "target", slice(0, 1)),
+        rate_unit=labels.find("unit", units),
+        rate_op=labels.parents("rate", "op", slice(1, 2)),
+        memory_target=labels.parents("memory", "target", slice(0, 1)),
+        memory_op=labels.parents("memory", "op", slice(1, 2)),
+        launch_chained=np.array([kind == "chained" for _, kind in labels.of("launch")], dtype=bool),
+        overhead_launch=labels.parents("overhead", "launch", (0, 2)),
+    )
+
+
+def unit_rate_location(xp: Any, p: Mapping[str, Any], members: Members, sheets: Sheets) -> Any:
+    """Location of each unit's log rate, (..., unit)."""
+    kind = np.where(sheets.is_matrix, 0, 1)
+    return unit_location(
+        xp, p["scale"][..., members.unit_target], p["efficiency"][..., kind], sheets.log_peak, sheets.offset
+    )
+
+
+def unit_spread(sheets: Sheets, efficiency_spread: Any, xp: Any) -> Any:
+    """Scale of each unit's log rate around its location: tight where its peak is known, (..., unit)."""
+    return xp.where(np.isfinite(sheets.log_peak), efficiency_spread, PRIORS.unit_spread)
+
+
+def main_location(sheets: Sheets) -> tuple[Any, Any]:
+    """Location and scale of each target's log bandwidth at its anchor, (target,) each."""
+    known = np.isfinite(sheets.log_bandwidth)
+    location = np.where(
+        known, np.nan_to_num(sheets.log_bandwidth) + PRIORS.main_efficiency[0], PRIORS.main_bandwidth[0]
+    )
+    return location, np.where(known, PRIORS.main_efficiency[1], PRIORS.main_bandwidth[1])
+
+
+def drop_shape(sheets: Sheets) -> Any:
+    """Gamma shape of each gap's log drop: its octaves, as the sum of that many exponential drops, (gap,)."""
+    return np.maximum(sheets.curves.octaves, 1.0)
+
+
+def launch_location(members: Members) -> tuple[Any, Any]:
+    """Location and scale of each target's log overhead by kind of timing, (launch,) each."""
+    chained, launched = PRIORS.chained_overhead, PRIORS.launch_overhead
+    return (
+        np.where(members.launch_chained, chained[0], launched[0]),
+        np.where(members.launch_chained, chained[1], launched[1]),
+    )
+
+
+def rate_location(p: Mapping[str, Any], members: Members) -> Any:
+    """Location of each (target, op, dtype)'s log compute rate, (..., rate)."""
+    return p["unit_rate"][..., members.rate_unit] + p["operation_rate"][..., members.rate_op]
+
+
+def memory_location(p: Mapping[str, Any], members: Members) -> Any:
+    """Location of each (target, op)'s log bandwidth at the target's anchor, (..., memory)."""
+    return p["main"][..., members.memory_target] + p["operation_memory"][..., members.memory_op]
+
+
+def overhead_location(p: Mapping[str, Any], members: Members) -> Any:
+    """Location of each (target, op, kind)'s log overhead, (..., overhead)."""
+    return p["launch"][..., members.overhead_launch]
+
+
+def row_terms(xp: Any, p: Mapping[str, Any], codes: Codes, members: Members, sheets: Sheets) -> tuple[Any, Any, Any]:
+    """Log time of each row's compute, memory and overhead term alone, (..., row) each, campaign vector included."""
+    compute = memory = np.full(len(codes.target), ABSENT)
+    if (codes.rate >= 0).any():
+        there = codes.rate >= 0
+        compute = xp.where(there, codes.log_flops - p["rate"][..., np.where(there, codes.rate, 0)], ABSENT)
+    if (codes.memory >= 0).any():
+        there = codes.memory >= 0
+        cell = np.where(there, codes.memory, 0)
+        curve = code_curve(sheets.curves, codes.target, codes.log_working_set)
+        speed = log_bandwidth(xp, p["memory"][..., cell], p["drop"], p["warp"], curve)
+        memory = xp.where(there, codes.log_bytes - speed, ABSENT)
+    overhead = p["overhead"][..., codes.overhead]
+    if "campaign_vector" in p:
+        shift = p["campaign_vector"][..., codes.campaign, :]
+        compute, memory, overhead = compute + shift[..., 0], memory + shift[..., 1], overhead + shift[..., 2]
+    return compute, memory, overhead

@@ -1,0 +1,91 @@
+"""The roofline as a registered model: the catalogue entry that ties its files together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from bayesperf.errors import InputError
+from bayesperf.model import Draws, PerformanceModel, Predicted, Quantity, Request
+from bayesperf.models.roofline.encode import Encoded, encode
+from bayesperf.models.roofline.predict import predict
+from bayesperf.models.roofline.quantities import quantities
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+__all__ = ["Roofline"]
+
+
+class Roofline(PerformanceModel):
+    """Hierarchical smooth roofline with cache curve, overheads, robust noise and campaign effects."""
+
+    name = "roofline"
+    version = "1"
+
+    def encode(self, table: pd.DataFrame, targets: pd.DataFrame | None) -> Encoded:
+        """Code a checked table; rows beside co-runners are another model's business.
+
+        Raises
+        ------
+        InputError
+            No row is left to fit.
+        """
+        if "corunners" in table:
+            table = table[table["corunners"].isna().to_numpy()]
+        if not len(table):
+            raise InputError("no rows to fit: every row ran beside co-runners or was left out; give solo measurements")
+        return encode(table, targets)
+
+    def observations(self, encoded: Encoded) -> pd.DataFrame:
+        """One row per configuration."""
+        labels = encoded.labels
+        return pd.DataFrame(
+            {
+                "measurement_ids": encoded.ids,
+                "log_time": encoded.log_time,
+                "target": [labels.of("target")[code][0] for code in encoded.codes.target],
+                "op": [labels.of("op")[code][0] for code in encoded.codes.op],
+            }
+        )
+
+    def build(self, encoded: Encoded) -> pm.Model:
+        """Build the PyMC model."""
+        from bayesperf.models.roofline.build import build
+
+        return build(encoded)
+
+    def predict(
+        self,
+        encoded: Encoded,
+        draws: Draws,
+        workloads: pd.DataFrame,
+        request: Request,
+        targets: pd.DataFrame | None,
+        rng: np.random.Generator,
+    ) -> Predicted:
+        """Predict workloads; new members of any level are drawn from the level above."""
+        return predict(encoded, draws, workloads, request, targets, rng)
+
+    def quantities(self, encoded: Encoded, draws: Draws) -> list[Quantity]:
+        """Rates, bandwidths, overheads, noise and sharpness."""
+        return quantities(encoded, draws)
+
+    def caveats(self, encoded: Encoded) -> list[str]:
+        """What is assumed of this table."""
+        said = ["Operations are exchangeable on one kind of unit (matrix or vector), targets within the table."]
+        if not encoded.learns_campaigns:
+            said.append(
+                "Campaign spread assumed, one campaign seen of every target: parameters are those of that campaign, "
+                "and predictions for a fresh one are widened by the prior for the spread."
+            )
+        without = [
+            t for (t,), b in zip(encoded.labels.of("target"), encoded.sheets.log_bandwidth, strict=True) if np.isnan(b)
+        ]
+        if without:
+            said.append(f"No spec sheet for {', '.join(without)}: rates start from priors that span any device.")
+        if not len(encoded.scatter.dof):
+            said.append("Every configuration was measured once: repeatability cannot be told from misfit.")
+        return said

@@ -1,0 +1,43 @@
+"""Execution units: which operations run on matrix units and which on vector units, and typical rate ratios."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["typical_offset", "unit_of"]
+
+_MATRIX = re.compile(
+    r"(^|_)(matmul|gemm|bmm|mm|linear|dense|dot|einsum|conv\w*|attention|attn|mlp\w*|moe|transformer|prefill|decode|qkv|proj\w*)(_|$)"
+)
+
+# log of the typical rate over the float32 matrix rate. Ratios of dense peaks on spec sheets of 2016-2025 devices;
+# the prior around them is wide (`Priors.unit_spread`), and a known peak replaces them.
+_MATRIX_OFFSET = {
+    "float64": -0.9,
+    "float32": 0.0,
+    "tf32": 1.2,
+    "bfloat16": 1.6,
+    "float16": 1.6,
+    "int8": 2.2,
+    "float8": 2.2,
+    "fp8": 2.2,
+    "float4": 2.9,
+    "int4": 2.9,
+}
+_VECTOR_OFFSET = -1.2
+
+
+def unit_of(op: str, dtype: str) -> str:
+    """Name the execution unit, ``matrix:<dtype>`` or ``vector:<dtype>``, of an operation family.
+
+    The family is judged by its name: products, convolutions, attention and blocks made of them use matrix units.
+    """
+    return f"{'matrix' if _MATRIX.search(op.lower()) else 'vector'}:{dtype}"
+
+
+def typical_offset(unit: str) -> float:
+    """Log of a unit's typical rate over the same target's float32 matrix rate."""
+    kind, _, dtype = unit.partition(":")
+    offset = next((v for k, v in _MATRIX_OFFSET.items() if dtype.startswith(k)), 0.0)
+    # Vector units gain little from narrow types: they are often widened to float32 first.
+    return offset if kind == "matrix" else _VECTOR_OFFSET + min(offset, 0.3)
