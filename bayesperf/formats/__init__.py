@@ -118,6 +118,7 @@ def import_files(
             raise InputError(f"{path} has the same content as {twice}; give each measurement once")
         form = chosen or _recognised(source)
         read.append((source, form, _parsed(source, form, options)))
+    _check_used(options, [form for _, form, _ in read])
     targets = with_stated_specs(targets, [parsed for _, _, parsed in read])
     tables, reports = [], []
     for source, form, parsed in read:
@@ -134,6 +135,19 @@ def import_files(
     joined, quality = gate(joined, targets)
     report = ImportReport(reports, quality)
     return ImportResult(_with_provenance(joined, [len(t) for t in tables], report, options), report)
+
+
+def _given(options: Options) -> dict[str, Any]:
+    return {f.name: getattr(options, f.name) for f in fields(options) if getattr(options, f.name) is not None}
+
+
+def _check_used(options: Options, forms: list[Format]) -> None:
+    """Refuse what would be without effect."""
+    for name in _given(options):
+        if not any(name in form.uses for form in forms):
+            listing = ", ".join(sorted({form.name for form in forms}))
+            used = sorted({use for form in forms for use in form.uses}) or ["none"]
+            raise InputError(f"{name} has no effect on {listing}; leave it out (options it heeds: {', '.join(used)})")
 
 
 def _parsed(source: Source, form: Format, options: Options) -> Parsed:
@@ -206,7 +220,7 @@ def _joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
 def _with_provenance(table: pd.DataFrame, lengths: list[int], report: ImportReport, options: Options) -> pd.DataFrame:
     records: dict[str, dict[str, Any]] = {}
     ids: list[str] = []
-    given = {f.name: getattr(options, f.name) for f in fields(options) if getattr(options, f.name) is not None}
+    given = _given(options)
     if options.mapping is not None:
         given["mapping"] = options.mapping.name
     at = 0

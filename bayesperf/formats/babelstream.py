@@ -121,7 +121,7 @@ def _context(parsed: Parsed, run: Run, line: Line, options: Options) -> int:
         elif match := re.fullmatch(r"\s*Number of elements:\s*([0-9]{1,19})\s*", text):
             run.elements, run.exact = positive_integer(match[1], "the number of elements"), True
         elif match := _SIZE.match(text):
-            _array_size(parsed, run, match, line, options)
+            _array_size(parsed, run, match, line)
         elif match := _DEVICE.fullmatch(text):
             run.facts["device"] = match[1]
         elif match := re.fullmatch(r"\s*Runtime \(seconds\):\s*(\S+)\s*", text):
@@ -139,8 +139,7 @@ def _context(parsed: Parsed, run: Run, line: Line, options: Options) -> int:
     return 0
 
 
-def _array_size(parsed: Parsed, run: Run, match: re.Match[str], line: Line, options: Options) -> None:
-    run.dtype = run.dtype or options.dtype
+def _array_size(parsed: Parsed, run: Run, match: re.Match[str], line: Line) -> None:
     if run.dtype not in ("float32", "float64"):
         raise BadValueError("an array size before 'Precision: float|double'")
     if run.elements is not None and run.exact:
@@ -292,4 +291,5 @@ FORMAT = Format(
     "'function,num_times,n_elements,sizeof,max_mbytes_per_sec,...'",
     recognises=recognises,
     parse=parse,
+    uses=("statistic",),
 )

@@ -164,6 +164,8 @@ class Format:
         Whether a file looks like this format; reads a bounded part of it.
     parse
         File to rows.
+    uses
+        Names of the `Options` it heeds; any other given one is refused, not ignored.
     """
 
     name: str
@@ -172,6 +174,7 @@ class Format:
     looks_for: str
     recognises: Callable[[Source], bool]
     parse: Callable[[Source, Options], Parsed]
+    uses: tuple[str, ...] = ()
 
 
 def unrecognised(source: Source, form: Format, *, detail: str = "") -> UnsupportedFileError:

@@ -30,4 +30,5 @@ FORMAT = Format(
     looks_for="a table headed 'Function  Rate (GiB/s)  Avg time(s)  Min time(s)  Max time(s)'",
     recognises=recognises,
     parse=parse,
+    uses=("statistic",),
 )

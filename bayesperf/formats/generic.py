@@ -290,4 +290,5 @@ FORMAT = Format(
     looks_for="a header line (CSV) or a Parquet file, and the columns that the mapping names",
     recognises=recognises,
     parse=parse,
+    uses=("mapping",),
 )

@@ -193,4 +193,5 @@ FORMAT = Format(
     looks_for="a JSON object with 'context' and 'benchmarks', whose entries have 'real_time' and 'time_unit'",
     recognises=recognises,
     parse=parse,
+    uses=("op", "dtype", "statistic"),
 )

@@ -5,11 +5,12 @@ It holds the environment and host names; neither is read.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from bayesperf.formats.base import Format, Options, Parsed, unrecognised
 from bayesperf.formats.jsonio import items, mapping, text
-from bayesperf.formats.nccl_table import Measured, Table, emit
+from bayesperf.formats.nccl_table import Measured, Table, emit, version_of
 from bayesperf.formats.source import Source
 from bayesperf.formats.units import BadValueError, Printed, dtype_of, number, whole
 
@@ -69,11 +70,9 @@ def _header(parsed: Parsed, document: dict[str, Any]) -> Table:
         name = text(device.get("device_info"))
         if name:
             table.devices[name] = table.devices.get(name, 0) + 1
-    try:
-        code = whole(document.get("nccl_version"))
-        table.stack = f"nccl-{code // 10000}.{code % 10000 // 100}.{code % 100}"
-    except BadValueError:
-        pass
+    # Absent from what people paste together.
+    with contextlib.suppress(BadValueError):
+        table.stack = f"nccl-{version_of(whole(document.get('nccl_version')))}"
     arguments = document.get("args")
     if isinstance(arguments, list) and arguments and isinstance(arguments[0], str):
         # Only the program's own name: the folder may name people.

@@ -13,7 +13,7 @@ from bayesperf.formats.collectives import COLLECTIVES, bus_factor, collective_na
 from bayesperf.formats.source import Source
 from bayesperf.formats.units import DTYPE_BYTES, Printed
 
-__all__ = ["Measured", "Table", "emit"]
+__all__ = ["Measured", "Table", "emit", "version_of"]
 
 NO_REDUCTION = ("", "none")
 
@@ -54,7 +54,7 @@ class Table:
     iterations: int | None = None
     stated: str | None = None
     stack: str | None = None
-    average_busbw: str | None = None
+    unit: float = 1e-6
     rows: list[Measured] = field(default_factory=list)
 
     def following(self) -> Table:
@@ -81,6 +81,13 @@ class Table:
         return self.per_process
 
 
+def version_of(code: int) -> str:
+    """NCCL's version from its number: 22803 is 2.28.3, and before 2.9, 2708 was 2.7.8."""
+    if code < 10_000:
+        return f"{code // 1000}.{code % 1000 // 100}.{code % 100}"
+    return f"{code // 10_000}.{code % 10_000 // 100}.{code % 100}"
+
+
 def emit(parsed: Parsed, source: Source, table: Table, options: Options, ordinal: int) -> None:
     """Turn a table into rows; see the module's text on how the collective is found.
 
@@ -92,7 +99,7 @@ def emit(parsed: Parsed, source: Source, table: Table, options: Options, ordinal
     if not table.rows:
         parsed.notes.add("cut off", f"table {ordinal}: a header without rows")
         return
-    n = options.n_devices or table.n_ranks()
+    n = options.n_devices or table.n_ranks() or None
     if n is None:
         n = _ranks_from_factor(table, options)
     if n is None:
@@ -216,6 +223,8 @@ def _emit_row(parsed: Parsed, table: Table, row: Measured, op: str, n: int, ordi
         },
         row.line,
     )
+    if taken is None:
+        return
     if row.wrong:
         flag(taken, "wrong-results")
         parsed.notes.add("failed validation", f"{op} of {row.size} bytes: {row.wrong:g} wrong elements", row.line)

@@ -1,7 +1,8 @@
 """nccl-tests and rccl-tests: text (with and without ``root``, ``#wrong``, per-iteration columns) and JSON.
 
-Times are in us, bandwidths in GB/s of 1e9 bytes; ``algbw`` is size over time, ``busbw`` that times a factor of the
-collective and the number of ranks. Both placements become rows. ``size`` is the larger of one rank's buffers.
+Times are in us (in ms in the tests of NCCL 1, headed ``bytes N type op``), bandwidths in GB/s of 1e9 bytes;
+``algbw`` is size over time, ``busbw`` that times a factor of the collective and the number of ranks. Both placements
+become rows. ``size`` is the larger of one rank's buffers.
 
 Most releases do not print which collective ran. It is taken from the announcement or command line in the log, else from
 what the table shows (columns, root, size over count, busbw over algbw) and, where that leaves two, from the file's
@@ -14,13 +15,13 @@ import re
 
 from bayesperf.formats.base import Format, Options, Parsed, unrecognised
 from bayesperf.formats.nccl_json import parse_json
-from bayesperf.formats.nccl_table import Measured, Table, emit
+from bayesperf.formats.nccl_table import Measured, Table, emit, version_of
 from bayesperf.formats.source import Line, Source
 from bayesperf.formats.units import BadValueError, dtype_of, printed, whole
 
 __all__ = ["FORMAT"]
 
-_HEADER = re.compile(r"#?\s*size\s+count\s+type\s+.*\balgbw\b.*")
+_HEADER = re.compile(r"#?\s*(?:size\s+count|bytes\s+N)\s+type\s+.*\balgbw\b.*")
 _ROW = re.compile(r"\s*[0-9]{1,19}\s+[0-9]{1,19}\s+[A-Za-z]\w{0,20}\s+\S.*")
 _RANK = re.compile(
     r"#\s*Rank\s+([0-9]{1,7})(?:\s+Group\s+([0-9]{1,7}))?\s.*?device\s+[0-9]+\s+\[[^\]]{0,40}\]\s+(.{1,120}?)\s*"
@@ -31,6 +32,9 @@ _ITERATIONS = re.compile(r"(?<!warmup )(?<!agg )\biters: ([0-9]{1,9})(?:\s+agg i
 _VERSIONS = re.compile(r"#\s*nccl-tests version (\S{1,20})(?:.*nccl-library=([0-9]{1,9}))?.*")
 _NCCL = re.compile(r"\b(NCCL|RCCL) version ([0-9][\w.+:\-]{0,40})")
 
+OLD_NAMES = {"bytes": "size", "N": "count", "op": "redop", "delta": "error", "res": "error"}
+"""Column names of NCCL 1's own tests, by what they are called since."""
+
 PLACED = ("time", "cputime")
 NOT_A_COUNT = ("n/a", "na", "-")
 
@@ -38,7 +42,7 @@ NOT_A_COUNT = ("n/a", "na", "-")
 def recognises(source: Source) -> bool:
     """Whether a column header or the JSON keys of the tool are near the beginning."""
     text = source.beginning
-    if re.search(r"^#?\s*size\s+count\s+type\s+.*algbw", _unlabelled(text), re.M):
+    if re.search(r"^#?\s*(?:size\s+count|bytes\s+N)\s+type\s+.*algbw", _unlabelled(text), re.M):
         return True
     return '"alg_bw"' in text or ('"nccl_version"' in text and '"results"' in text)
 
@@ -63,13 +67,14 @@ def parse(source: Source, options: Options) -> Parsed:
     for line in source.lines():
         text = line.text.strip()
         if _HEADER.fullmatch(text):
-            names = text.lstrip("#").split()
+            names = [OLD_NAMES.get(name, name) for name in text.lstrip("#").split()]
             if _layout(names) is None:
                 parsed.notes.add("unknown columns", text[:120], line.number)
                 continue
             if table.columns:
                 table = table.following()
             table.columns = names
+            table.unit = 1e-3 if re.search(r"\bbytes\s+N\b", text) else 1e-6
             tables.append(table)
         elif table.columns and _ROW.fullmatch(text):
             _row(parsed, table, line)
@@ -109,6 +114,8 @@ def _context(parsed: Parsed, table: Table, text: str) -> Table:
             table.iterations = int(iterations[1]) * int(iterations[2] or 1) or None
     elif match := _VERSIONS.fullmatch(text):
         parsed.tool_version = match[1]
+        if match[2]:
+            table.stack = f"nccl-{version_of(int(match[2]))}"
     elif match := _NCCL.search(text):
         table.stack = f"{match[1].lower()}-{match[2]}"
     elif match := _TEST.search(text):
@@ -116,11 +123,8 @@ def _context(parsed: Parsed, table: Table, text: str) -> Table:
         if table.columns and "concluded" not in text:
             table = Table(stack=table.stack)
         table.stated = table.stated or match[1]
-    elif match := re.fullmatch(r"#\s*Out of bounds values\s*:\s*([0-9]{1,12})\s+(OK|FAILED).*", text):
-        if match[2] == "FAILED":
-            parsed.notes.add("failed validation", f"{match[1]} values out of bounds")
-    elif match := re.fullmatch(r"#\s*Avg bus bandwidth\s*:\s*(\S{1,30}).*", text):
-        table.average_busbw = match[1]
+    elif match := re.fullmatch(r"#\s*Out of bounds values\s*:\s*([0-9]{1,12})\s+FAILED.*", text):
+        parsed.notes.add("failed validation", f"{match[1]} values out of bounds")
     return table
 
 
@@ -149,13 +153,13 @@ def _row(parsed: Parsed, table: Table, line: Line) -> None:
         values = dict(zip(names[fixed : fixed + per], cells[at : at + per], strict=True))
         where = "in-place" if placements == 1 or place else "out-of-place"
         try:
-            table.rows.append(_measured(first, values, where, line))
+            table.rows.append(_measured(first, values, where, line, table.unit))
         except (BadValueError, KeyError) as error:
             problem = f"no column {error}" if isinstance(error, KeyError) else str(error)
             parsed.skipped.add("unreadable row", f"{where}: {problem}", line.number)
 
 
-def _measured(first: dict[str, str], values: dict[str, str], where: str, line: Line) -> Measured:
+def _measured(first: dict[str, str], values: dict[str, str], where: str, line: Line, unit: float) -> Measured:
     wrong = next((values[name] for name in ("#wrong", "error") if name in values), "N/A")
     root = first.get("root", "")
     iteration = {
@@ -169,7 +173,7 @@ def _measured(first: dict[str, str], values: dict[str, str], where: str, line: L
         redop=first.get("redop"),
         root=whole(root) if root else None,
         placement=where,
-        time=printed(values["time" if "time" in values else "cputime"]).scaled(1e-6),
+        time=printed(values["time" if "time" in values else "cputime"]).scaled(unit),
         cpu_time="cputime" in values,
         algbw=printed(values["algbw"]).scaled(1e9),
         busbw=printed(values["busbw"]).scaled(1e9),
@@ -186,4 +190,5 @@ FORMAT = Format(
     looks_for="a table headed '#  size  count  type ... time  algbw  busbw', or JSON with 'nccl_version' and 'results'",
     recognises=recognises,
     parse=parse,
+    uses=("op", "n_devices"),
 )

@@ -111,7 +111,7 @@ def _matrix_line(parsed: Parsed, state: State, content: str, number: int) -> Non
     assert case is not None
     assert columns is not None
     if not cells or not re.fullmatch(r"[0-9]{1,4}", cells[0]):
-        if content.startswith(("ERROR", "[", "error")):
+        if content.startswith(("ERROR", "[CUDA", "error")):
             parsed.skipped.add("error", f"{case.name}: {content[:100]}", number)
         return
     if len(cells) != len(columns) + 1:
@@ -216,4 +216,5 @@ FORMAT = Format(
     looks_for="'Running NAME.' followed by a matrix titled '... bandwidth (GB/s)', or JSON with the key 'nvbandwidth'",
     recognises=recognises,
     parse=parse,
+    uses=("buffer_bytes",),
 )

@@ -207,4 +207,5 @@ FORMAT = Format(
     looks_for="a JSON object with 'meta' (version of json and nvbench), 'devices' and 'benchmarks'",
     recognises=recognises,
     parse=parse,
+    uses=("op", "dtype", "statistic"),
 )

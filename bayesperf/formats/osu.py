@@ -31,12 +31,20 @@ _COLUMN = re.compile(
 )
 _ROW = re.compile(r"\s*[0-9]{1,19}(?:\s+\S{1,40}){1,20}\s*")
 
-# Titles hold these words; the longest come first.
-_OPS = (
-    ("reduce_scatter", "reduce_scatter"),
+# What a title's words mean; the first that fits counts.
+_ONE_SIDED = (
+    ("get accumulate", "get_accumulate"),
+    ("fetch and op", "fetch_and_op"),
+    ("compare and swap", "compare_and_swap"),
+    ("accumulate", "accumulate"),
+    ("put", "put"),
+    ("get", "get"),
+)
+_COLLECTIVE = (
+    ("reduce scatter", "reduce_scatter"),
     ("allreduce", "all_reduce"),
     ("allgather", "all_gather"),
-    ("all-to-all", "all_to_all"),
+    ("all to all", "all_to_all"),
     ("alltoall", "all_to_all"),
     ("broadcast", "broadcast"),
     ("bcast", "broadcast"),
@@ -44,18 +52,17 @@ _OPS = (
     ("gather", "gather"),
     ("reduce", "reduce"),
     ("barrier", "barrier"),
-    ("bi-directional bandwidth", "send_recv_bidirectional"),
-    ("multiple bandwidth", "send_recv_multi"),
-    ("multi latency", "send_recv_multi_latency"),
-    ("multi-threaded latency", "send_recv_threads_latency"),
-    ("put", "put"),
-    ("get", "get"),
-    ("accumulate", "accumulate"),
-    ("fetch and op", "fetch_and_op"),
-    ("compare and swap", "compare_and_swap"),
-    ("bandwidth", "send_recv_window"),
-    ("latency", "send_recv"),
 )
+_POINT_TO_POINT = {
+    "latency": "send_recv",
+    "bandwidth": "send_recv_window",
+    "bi directional bandwidth": "send_recv_bidirectional",
+    "multiple bandwidth message rate": "send_recv_multi",
+    "multi latency": "send_recv_multi_latency",
+    "multi threaded latency": "send_recv_threads_latency",
+    "multi process latency": "send_recv_processes_latency",
+}
+"""Whole titles: a further word makes it another test."""
 
 
 @dataclass(slots=True)
@@ -113,25 +120,34 @@ def _cut_off(parsed: Parsed, run: Run | None) -> None:
 
 
 def _start(parsed: Parsed, ordinal: int, match: re.Match[str], options: Options, line: Line) -> Run:
-    versions = parsed.facts.setdefault("versions", [])
-    if match[3] not in versions and len(versions) < MAX_LISTED:
-        versions.append(match[3])
-    parsed.tool_version = ", ".join(versions)
+    versions, tests = parsed.facts.setdefault("versions", []), parsed.facts.setdefault("tests", [])
     title = re.sub(r"\s+", " ", match[2])
-    lowered = title.lower()
-    op = next((op for words, op in _OPS if words in lowered), None)
-    if op is None or options.op:
-        op = options.op or re.sub(r"[^a-z0-9]+", "_", lowered).strip("_")
-        if not options.op:
-            parsed.notes.add("unknown test", f"{title!r} becomes the operation {op!r}", line.number)
-    if "non-blocking" in lowered:
-        op = f"{op}_nonblocking"
-    if "bandwidth" in lowered and op in ("put", "get"):
-        op = f"{op}_window"
-    tests = parsed.facts.setdefault("tests", [])
-    if title not in tests and len(tests) < MAX_LISTED:
-        tests.append(title)
+    for listed, item in ((versions, match[3]), (tests, title)):
+        if item not in listed and len(listed) < MAX_LISTED:
+            listed.append(item)
+    parsed.tool_version = ", ".join(versions)
+    op = options.op or operation(match[1], title)
+    if op is None:
+        op = re.sub(r"[^a-z0-9]+", "_", title.lower()).strip("_")
+        parsed.notes.add("unknown test", f"{title!r} becomes the operation {op!r}", line.number)
     return Run(ordinal, title, op, {"library": match[1]})
+
+
+def operation(library: str, title: str) -> str | None:
+    """Name of the operation a title describes, or None for a test that is not known.
+
+    One-sided tests put their function where others name the library: ``OSU MPI_Put Latency Test``.
+    """
+    words = " ".join(re.findall(r"[a-z0-9]+", f"{library} {title}".lower()))
+    own = " ".join(re.findall(r"[a-z0-9]+", title.lower()))
+    for spelling, op in _ONE_SIDED:
+        if f" {spelling} " in f" {words} ":
+            both = "_bidirectional" if "bi directional" in words else ""
+            return op + (both or ("_window" if "bandwidth" in words else ""))
+    for spelling, op in _COLLECTIVE:
+        if spelling in own:
+            return f"{op}_nonblocking" if "non blocking" in own or "nonblocking" in own else op
+    return _POINT_TO_POINT.get(own)
 
 
 def _context(run: Run, text: str) -> None:
@@ -257,4 +273,5 @@ FORMAT = Format(
     looks_for="a title '# OSU MPI ... Test vN' and a header '# Size  Avg Latency(us)' or '# Size  Bandwidth (MB/s)'",
     recognises=recognises,
     parse=parse,
+    uses=("op", "dtype", "n_devices", "statistic"),
 )

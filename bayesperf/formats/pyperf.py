@@ -132,4 +132,5 @@ FORMAT = Format(
     looks_for="a JSON object with 'benchmarks', whose entries have 'runs' with 'values', and 'version'",
     recognises=recognises,
     parse=parse,
+    uses=("op", "dtype", "statistic"),
 )

@@ -31,4 +31,5 @@ FORMAT = Format(
     looks_for="a table headed 'Function  Best Rate MB/s  Avg time  Min time  Max time' (or 'Rate (MB/s)')",
     recognises=recognises,
     parse=parse,
+    uses=("statistic",),
 )

@@ -12,6 +12,7 @@ What is a failure: any other exception, any warning, a table with an impossible 
 from __future__ import annotations
 
 import argparse
+import copy
 import hashlib
 import json
 import os
@@ -173,9 +174,9 @@ def spoil_json(data: bytes, rng: random.Random) -> bytes:
                 if kind == 0:
                     del node[key]
                 elif kind == 1:
-                    node[key] = [child] * rng.choice((1, 2, 50))
+                    node[key] = [copy.deepcopy(child) for _ in range(rng.choice((1, 2, 50)))]
                 else:
-                    node[key] = rng.choice(HOSTILE_JSON)
+                    node[key] = copy.deepcopy(rng.choice(HOSTILE_JSON))
                 break
             node = child
     return json.dumps(document).encode()

@@ -161,3 +161,10 @@ def test_importing_never_loads_the_inference_stack(fixture_file: Any) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_options_without_effect_are_refused(fixture_file: Any) -> None:
+    with pytest.raises(InputError, match="buffer_bytes has no effect on stream"):
+        import_files("stream", [fixture_file("stream_old.txt")], buffer_bytes=5)
+    with pytest.raises(InputError, match="statistic has no effect on mixbench"):
+        import_files("mixbench", [fixture_file("mixbench.csv")], statistic="min")

@@ -183,3 +183,16 @@ def test_samples(sample: Any) -> None:
     assert row["time_s"] == pytest.approx(33.80e-6)
     assert row["root"] == 0
     assert not table["flags"].fillna("").str.contains("inconsistent").any()
+
+
+def test_the_tests_of_nccl_1_print_milliseconds(read_text: Any) -> None:
+    text = (
+        "# Using devices\n#   Rank  0 uses device  0 [0x0a] GeForce GTX TITAN X\n"
+        "#                                                 out-of-place                    in-place\n"
+        "#      bytes             N    type      op     time  algbw  busbw      res     time  algbw  busbw      res\n"
+        "    10000000      10000000    char     sum    1.628   6.14  10.75    0e+00    1.932   5.18   9.06    0e+00\n"
+    )
+    table = read_text("nccl-tests", text, "all_reduce.txt", n_devices=8).table
+    assert table["time_s"].tolist() == pytest.approx([1.628e-3, 1.932e-3])
+    assert set(table["op"]) == {"all_reduce"}
+    assert "flags" not in table or table["flags"].isna().all()

@@ -87,3 +87,22 @@ def test_sample(sample: Any) -> None:
     assert table.iloc[-1]["time_s"] == pytest.approx(772.58e-9)
     assert result.report.files[0].skipped["waived"]["count"] == 17
     assert result.report.files[0].tool_version == "0.6"
+
+
+def test_several_nodes(read_text: Any) -> None:
+    text = (
+        "[node0:00025] MCW rank 6 bound to socket 0[core 2[hwt 0]]: [././B/.][./././.]\n"
+        "nvbandwidth Version: v0.7\nMPI version: Open MPI v4.1.4\nDriver Version: 570.124.06\n\n"
+        "Process 0 (node-with-a-name-0): device 0: HGX GB200 (00000008:01:00)\n"
+        "Process 1 (node-with-a-name-1): device 0: HGX GB200 (00000008:01:00)\n\n"
+        "Running multinode_device_to_device_memcpy_read_ce.\n"
+        "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n           0         1\n"
+        "[node0:00025] some warning\n 0       N/A    822.16\n 1    822.18       N/A\n\n"
+        "SUM multinode_device_to_device_memcpy_read_ce 1644.34\n"
+    )
+    result = read_text("nvbandwidth", text)
+    assert result.table["rate_bytes_per_s"].tolist() == [822.16e9, 822.18e9]
+    assert set(result.table["target"]) == {"hgx-gb200-x2"}
+    assert "node-with-a-name" not in json.dumps(provenance_of(result.table)) + result.table.to_csv()
+    assert set(result.report.files[0].skipped) == {"not measured"}
+    assert "sum disagrees" not in result.report.files[0].notes

@@ -68,3 +68,22 @@ def test_sample(sample: Any) -> None:
     assert table["message_bytes"].iloc[-1] == 1048576
     assert table["time_s"].iloc[-1] == pytest.approx(7660.03e-6)
     assert result.report.files[0].tool_version == "5.8"
+
+
+@pytest.mark.parametrize(
+    ("title", "op"),
+    [
+        ("MPI_Put Latency", "put"),
+        ("MPI_Get_accumulate latency", "get_accumulate"),
+        ("MPI_Put Bandwidth", "put_window"),
+        ("MPI_Put Bi-directional Bandwidth", "put_bidirectional"),
+        ("MPI Reduce_scatter Latency", "reduce_scatter"),
+        ("MPI-ROCM Non-blocking Allreduce Latency", "all_reduce_nonblocking"),
+        ("MPI Multi Latency", "send_recv_multi_latency"),
+        ("MPI Congestion Bandwidth", "congestion_bandwidth"),
+    ],
+)
+def test_titles(read_text: Any, title: str, op: str) -> None:
+    unit = "Bandwidth (MB/s)" if "andwidth" in title else "Avg Latency(us)"
+    table = read_text("osu", f"# OSU {title} Test v7.0\n# Size  {unit}\n8 2.00\n", n_devices=4).table
+    assert table["op"].tolist() == [op]
