@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,30 +68,28 @@ def capability_page(
     table = _evidence_table(profile.table, measurements)
     evidence = Evidence(table)
     heldout = _heldout(table)
-    parameters = content.parameters(profile, evidence)
-    sections = {
+    # In the order of the page, which is the order of the evidence's tags.
+    head = {
         "title": ", ".join(profile.targets[:3]) + (" and others" if len(profile.targets) > 3 else "") or title,
         "profile": profile,
-        "banners": content.banners(profile, table, evidence),
         "measured": measured(profile, table, evidence),
-        "overall": content.overall(validation, evidence) if validation is not None else None,
-        "verdicts": content.verdicts(validation, evidence) if validation is not None else [],
-        "predictions": content.heldout_rows(validation, evidence) if validation is not None else [],
+        "banners": content.banners(profile, table, evidence),
+        **content.transfer(validation, evidence),
+    }
+    parameters = content.parameters(profile, evidence)
+    sections = {
         "figures": target_figures(profile, heldout, seed),
-        "heldout_figure": figures.heldout(validation.rows) if validation is not None and len(validation.rows) else None,
-        "coverage_figure": figures.coverage(validation.rows["pit"])
-        if validation is not None and len(validation.rows)
-        else None,
         "headlines": content.headlines(parameters)[:MOST_TARGETS],
         "parameters": parameters,
         "learned": sum(p["learned"] for p in parameters),
         "gate": content.gate(profile.gate),
-        "caveats": caveats(profile.facts),
+        "caveats": content.stated(profile.facts.get("caveats")),
         "facts": flatten({k: v for k, v in profile.facts.items() if k not in ("caveats", "targets")}),
-        "failures": failures.to_dict(orient="records") if failures is not None else None,
+        "failures": content.failures(failures),
+        **content.heldout(validation, evidence),
     }
     # Last: the appendix holds what everything above cites.
-    return render("capability.html", **sections, evidence=evidence)
+    return render("capability.html", **head, **sections, evidence=evidence)
 
 
 def _evidence_table(fitted: pd.DataFrame, measurements: pd.DataFrame | None) -> pd.DataFrame:
@@ -143,9 +140,3 @@ def target_figures(profile: Profile, heldout: pd.DataFrame | None, seed: int) ->
         if roof or memory:
             found.append({"target": target, "roofline": roof, "bandwidth": memory})
     return found
-
-
-def caveats(facts: Mapping[str, Any]) -> list[str]:
-    """What the reader must keep in mind: the profile's own caveats."""
-    stated = facts.get("caveats") or []
-    return [stated] if isinstance(stated, str) else [str(c) for c in stated]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from bayesperf.report import figures
 from bayesperf.report.evidence import Evidence
 from bayesperf.report.words import configuration, count, interval, number, percent, quantity
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from bayesperf.prediction.profile import Profile
     from bayesperf.validation.result import Validation
 
-__all__ = ["INTERVAL", "banners", "gate", "headlines", "heldout_rows", "overall", "parameters", "verdicts"]
+__all__ = ["INTERVAL", "banners", "failures", "gate", "headlines", "heldout", "parameters", "stated", "transfer"]
 
 INTERVAL = 0.9
 """Probability of every interval in a report."""
@@ -81,10 +82,12 @@ def parameters(profile: Profile, evidence: Evidence) -> list[dict[str, Any]]:
             {
                 "target": row["target"],
                 "name": row["parameter"],
+                "kind": str(row["parameter"]).replace("_", " "),
                 "label": row["label"],
                 "value": interval(row["median"], row["lower"], row["upper"], unit),
                 "prior": interval(row["prior_median"], row["prior_lower"], row["prior_upper"], unit),
                 "contraction": percent(row["contraction"]),
+                "share": float(row["contraction"]),
                 "learned": bool(row["learned"]),
                 "cite": evidence.cite(row["evidence"]),
                 "bar": _bar(row),
@@ -106,20 +109,43 @@ def _bar(row: Mapping[str, Any]) -> dict[str, float] | None:
     return {name: 3.0 + 94.0 * (v - start) / width for name, v in zip(names, logs, strict=True)}
 
 
-HEADLINES = 6
-"""Parameters of one target that its headline names."""
+HEADLINES = 3
+"""Parameters of one kind that a target's headline names: those the measurements taught best."""
 
 
 def headlines(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What was learned of each target, in short: its first parameters, in the model's order."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    """What was learned of each target, in short, in the model's order."""
+    kinds: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for entry in entries:
         if entry["learned"]:
-            found.setdefault(entry["target"], []).append(entry)
-    return [{"target": target, "parameters": some[:HEADLINES]} for target, some in found.items()]
+            kinds.setdefault((entry["target"], entry["name"]), []).append(entry)
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for (target, _), some in kinds.items():
+        best = sorted(some, key=lambda e: -e["share"])[:HEADLINES]
+        found.setdefault(target, []).extend(entry for entry in some if entry in best)
+    return [{"target": target, "parameters": chosen} for target, chosen in found.items()]
 
 
 # Verdicts.
+
+
+def transfer(validation: Validation | None, evidence: Evidence) -> dict[str, Any]:
+    """What the top of a page says of transfer: ``overall`` and ``verdicts``; None and empty without a validation."""
+    if validation is None:
+        return {"overall": None, "verdicts": []}
+    return {"overall": overall(validation, evidence), "verdicts": verdicts(validation, evidence)}
+
+
+def heldout(validation: Validation | None, evidence: Evidence) -> dict[str, Any]:
+    """What a page shows of held-out workloads: ``predictions``, ``scores`` and two figures."""
+    if validation is None or not len(validation.rows):
+        return {"predictions": [], "scores": [], "heldout_figure": None, "coverage_figure": None}
+    return {
+        "predictions": heldout_rows(validation, evidence),
+        "scores": scores(validation.scores),
+        "heldout_figure": figures.heldout(validation.rows),
+        "coverage_figure": figures.coverage(validation.rows["pit"]),
+    }
 
 
 def verdicts(validation: Validation, evidence: Evidence) -> list[dict[str, Any]]:
@@ -134,7 +160,7 @@ def verdicts(validation: Validation, evidence: Evidence) -> list[dict[str, Any]]
             "symbol": SYMBOLS.get(g["verdict"], "?"),
             "words": WORDS.get(g["verdict"], str(g["verdict"])),
             "target": g["target"],
-            "regime": g["regime"],
+            "regime": regime(str(g["regime"])),
             "rows": count(int(g["n_rows"]), "configuration"),
             "shift": _shift(g),
             "coverage": percent(g["coverage_90"]),
@@ -146,6 +172,13 @@ def verdicts(validation: Validation, evidence: Evidence) -> list[dict[str, Any]]
         }
         for g in groups
     ]
+
+
+def regime(name: str) -> str:
+    """Spell out a regime: ``memory, outside`` is memory-bound and outside of what was measured."""
+    limit, separator, place = name.partition(", ")
+    words = {"inside": "inside what was measured", "outside": "outside of what was measured"}
+    return f"{limit}-bound, {words[place]}" if separator and place in words else name
 
 
 def _shift(group: Mapping[str, Any]) -> str:
@@ -180,6 +213,7 @@ def overall(validation: Validation, evidence: Evidence) -> dict[str, Any]:
         "unsupported": int((~rows["supported"].astype(bool)).sum()),
         "tolerance": percent(float(validation.settings["tolerance"])),
         "alpha": percent(float(validation.settings["alpha"])),
+        "estimand": str(validation.settings["estimand"]),
         "cite": evidence.cite(_all_ids(rows)),
     }
 
@@ -224,3 +258,48 @@ def gate(checks: Sequence[Any]) -> list[dict[str, Any]]:
         for c in checks
     ]
     return sorted(entries, key=lambda entry: entry["passed"])
+
+
+# Failures and caveats.
+
+
+def failures(table: pd.DataFrame | None) -> list[dict[str, Any]] | None:
+    """Points that could not be measured, by reason; None where that is not known."""
+    if table is None:
+        return None
+    entries = []
+    for row in table.to_dict(orient="records"):
+        facts = {str(k): str(v) for k, v in row.items() if not pd.isna(v)}
+        told = ("op", "dtype", "shape", "target", "reason", "detail")
+        entries.append(
+            {
+                "what": " · ".join(facts[k] for k in told[:3] if k in facts),
+                "target": facts.get("target", ""),
+                "reason": facts.get("reason", ""),
+                "detail": facts.get("detail", ""),
+                "further": [(k, v) for k, v in facts.items() if k not in told],
+            }
+        )
+    return sorted(entries, key=lambda entry: (entry["reason"], entry["what"]))
+
+
+def stated(notes: str | Sequence[str] | None) -> list[str]:
+    """Caveats as a list, each once."""
+    return list(dict.fromkeys([notes] if isinstance(notes, str) else [str(n) for n in notes or []]))
+
+
+def scores(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Proper scores of the model beside its baseline, over all and by group."""
+    entries = []
+    for row in table.to_dict(orient="records"):
+        target, separator, name = str(row["group"]).rpartition(": ")
+        entries.append(
+            {
+                "group": f"{target}{separator}{regime(name)}",
+                "rows": f"{int(row['n_rows']):,}",
+                "crps": f"{number(row['crps'])} / {number(row['crps_baseline'])}",
+                "interval": f"{number(row['interval_score'])} / {number(row['interval_score_baseline'])}",
+                "better": bool(row["crps"] < row["crps_baseline"]),
+            }
+        )
+    return entries

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bayesperf.report import content, figures
+from bayesperf.report import content
 from bayesperf.report.evidence import Evidence
 from bayesperf.report.page import render, write_page
 from bayesperf.store import atomic_write
@@ -54,11 +54,8 @@ def validation_page(profile: Profile, validation: Validation, heldout: pd.DataFr
         title=", ".join(dict.fromkeys(str(t) for t in validation.rows["target"])),
         profile=profile,
         banners=content.banners(profile, heldout, evidence),
-        overall=content.overall(validation, evidence),
-        verdicts=content.verdicts(validation, evidence),
-        predictions=content.heldout_rows(validation, evidence),
-        heldout_figure=figures.heldout(validation.rows) if len(validation.rows) else None,
-        coverage_figure=figures.coverage(validation.rows["pit"]) if len(validation.rows) else None,
-        caveats=[str(c) for c in profile.facts.get("caveats") or []],
+        **content.transfer(validation, evidence),
+        **content.heldout(validation, evidence),
+        caveats=[*content.stated(profile.facts.get("caveats")), *content.stated(validation.notes)],
         evidence=evidence,
     )

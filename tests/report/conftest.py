@@ -115,7 +115,11 @@ class SimulatedValidation:
 
     groups: pd.DataFrame
     rows: pd.DataFrame
-    settings: dict[str, float] = field(default_factory=lambda: {"tolerance": 0.1, "alpha": 0.05})
+    scores: pd.DataFrame
+    settings: dict[str, Any] = field(
+        default_factory=lambda: {"tolerance": 0.1, "alpha": 0.05, "estimand": "same campaign"}
+    )
+    notes: tuple[str, ...] = ("what was assumed",)
 
     @property
     def any_fails(self) -> bool:
@@ -179,7 +183,8 @@ def validation_of(table: pd.DataFrame, verdicts: Sequence[str] = ("fails", "unde
         {
             "group": range(len(keys)),
             "target": [target for target, _ in keys],
-            "regime": [f"memory-bound, inside support, {op}" for _, op in keys],
+            "regime": ["memory, inside", "compute, outside", "overhead, inside"] * (len(keys) // 3),
+            "reason": "because of what was seen",
             "verdict": [verdicts[at % len(verdicts)] for at in range(len(keys))],
             "advice": ["measure 12 more rows" if at % 3 == 1 else "" for at in range(len(keys))],
             "n_rows": 2,
@@ -192,7 +197,17 @@ def validation_of(table: pd.DataFrame, verdicts: Sequence[str] = ("fails", "unde
             "coverage_90": 0.83,
         }
     )
-    return SimulatedValidation(groups, rows)
+    scores = pd.DataFrame(
+        {
+            "group": [*(f"{target}: memory, inside" for target, _ in keys), "all"],
+            "n_rows": 2,
+            "crps": 0.05,
+            "crps_baseline": 0.2,
+            "interval_score": 0.4,
+            "interval_score_baseline": 1.1,
+        }
+    )
+    return SimulatedValidation(groups, rows, scores)
 
 
 @pytest.fixture

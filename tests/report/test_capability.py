@@ -93,13 +93,14 @@ def test_limits_of_transfer_come_before_any_capability(page: Page) -> None:
     text = page.text
     text = text[text.index("Where it may be believed") :]
     assert text.index("fails to transfer") < text.index("What it can do") < text.index("Roofline and bandwidth")
+    assert "memory-bound, inside what was measured" in text
     assert text.index("✕ fails") < text.index("? undecided") < text.index("✓ transfers")
 
 
 def test_what_was_not_learned_is_marked_prior(page: Page) -> None:
     assert "2 of 3 were learned" in page.text
-    assert re.search(r"launch 5\.00 \[2\.63, 9\.50\] µs 7\.50 \[1\.25, 45\.0\] µs 20 % prior", page.text)
-    assert re.search(r"matmul float32 200 \[190, 210\] GFLOP/s .* 99 % learned", page.text)
+    assert re.search(r"launch overhead 5\.00 \[2\.63, 9\.50\] µs 7\.50 \[1\.25, 45\.0\] µs 20 % prior", page.text)
+    assert re.search(r"matmul float32 compute rate 200 \[190, 210\] GFLOP/s .* 99 % learned", page.text)
 
 
 def test_caveats_are_stated(page: Page) -> None:
@@ -133,8 +134,8 @@ def test_a_quiet_machine_has_no_banner(page: Page) -> None:
 
 
 def test_failures_are_listed(table: pd.DataFrame, make_profile: Make) -> None:
-    failures = pd.DataFrame({"probe": ["matmul"], "reason": ["timeout"]})
-    assert "matmul timeout" in Page(capability_page(make_profile(table), failures=failures)).text
+    failures = pd.DataFrame({"op": ["matmul"], "reason": ["timeout"], "detail": ["killed"], "log": [None]})
+    assert "matmul timeout killed" in Page(capability_page(make_profile(table), failures=failures)).text
     none = Page(capability_page(make_profile(table), failures=failures.iloc[:0])).text
     assert "Points that could not be measured None." in none
 
@@ -150,7 +151,7 @@ def test_text_from_files_is_never_markup(
     facts = {"caveats": [hostile], hostile: {hostile: hostile}}
     validation = make_validation(table)
     validation.groups["advice"] = validation.groups["regime"] = hostile
-    failures = pd.DataFrame({hostile: [hostile]})
+    failures = pd.DataFrame({hostile: [hostile], "op": hostile, "reason": hostile, "detail": hostile})
     text = capability_page(
         make_profile(table, facts=facts, model_name=hostile),
         validation=validation,
