@@ -105,6 +105,9 @@ def above_ceiling(table: pd.DataFrame, targets: pd.DataFrame | None) -> list[str
     reasons: list[str | None] = [None] * len(table)
     if targets is None:
         return reasons
+    # pandas copies attributes (provenance: thousands of records) deeply into every row it hands out.
+    table = table.copy(deep=False)
+    table.attrs = {}
     device = table["target"].where(table["device"].isna(), table["device"]) if "device" in table else table["target"]
     for name in device.unique():
         spec = spec_of(targets, name)

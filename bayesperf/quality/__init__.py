@@ -47,14 +47,21 @@ def gate(
     report
         What was found.
     """
-    table = table.reset_index(drop=True)
+    attrs, table = table.attrs, _bare(table)
     marked, applied = apply_rules(table, rules_for(targets) if rules is None else rules)
     found, suspects = _inspected(marked, targets, {record["flag"] for record in applied})
     if suspects.any():
         marked = with_flags(marked, suspects, "scale-jump")
     report = QualityReport(found, applied, len(marked), int(is_excluded(marked).sum()), _unchecked(table, targets))
-    marked.attrs = table.attrs
+    marked.attrs = attrs
     return marked, report
+
+
+def _bare(table: pd.DataFrame) -> pd.DataFrame:
+    """The table without attributes, which pandas copies deeply into every row it hands out."""
+    bare = table.reset_index(drop=True)
+    bare.attrs = {}
+    return bare
 
 
 def inspect(
@@ -67,7 +74,7 @@ def inspect(
     excluding
         Labels of rules that leave rows out of fits; only said of the findings.
     """
-    return _inspected(table.reset_index(drop=True), targets, excluding or set())[0]
+    return _inspected(_bare(table), targets, excluding or set())[0]
 
 
 def _inspected(

@@ -24,12 +24,14 @@ WORKLOAD = {"compute_iterations"}
 
 def scalar_columns(table: pd.DataFrame) -> list[str]:
     """Columns whose cells are single values; lists such as raw samples cannot be compared as keys."""
-    lists = (list, tuple, dict, set, np.ndarray)
-    return [
-        str(name)
-        for name in table.columns
-        if table[name].dtype != object or not table[name].map(lambda value: isinstance(value, lists)).any()
-    ]
+    return [str(name) for name in table.columns if table[name].dtype != object or not _has_lists(table[name])]
+
+
+def _has_lists(values: pd.Series) -> bool:
+    # Inference in C settles all but mixed columns.
+    if not pd.api.types.infer_dtype(values, skipna=True).startswith("mixed"):
+        return False
+    return any(isinstance(value, list | tuple | dict | set | np.ndarray) for value in values)
 
 
 def key_columns(table: pd.DataFrame, *, where: bool) -> list[str]:

@@ -91,7 +91,7 @@ def duplicated_rows(table: pd.DataFrame) -> np.ndarray:
 
 def _finely_printed(table: pd.DataFrame) -> np.ndarray:
     """Rows whose time has so many digits that two measurements do not agree in all of them by chance."""
-    digits = table["time_s"].map(lambda t: len(repr(float(t)).split("e")[0].replace(".", "").strip("0"))).to_numpy()
+    digits = table["time_s"].map(lambda t: len(f"{t:.12g}".split("e")[0].replace(".", "").strip("0"))).to_numpy()
     fine: np.ndarray = digits >= FINE_DIGITS
     if "time_resolution_s" in table:
         step = table["time_resolution_s"].to_numpy(dtype="float64", na_value=np.nan)
