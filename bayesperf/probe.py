@@ -14,7 +14,20 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-__all__ = ["BYTES_OF", "Config", "Kernel", "LoopExpectation", "Probe", "Work", "chained", "element_bytes", "uniform"]
+__all__ = [
+    "BYTES_OF",
+    "Config",
+    "Kernel",
+    "LoopExpectation",
+    "Probe",
+    "Work",
+    "chained",
+    "element_bytes",
+    "grid",
+    "reference_of",
+    "repeated",
+    "uniform",
+]
 
 Config = dict[str, Any]
 """One configuration: JSON-able; ``op``, ``dtype`` and the shape are keys, and become columns of the table."""
@@ -92,12 +105,18 @@ class Kernel:
         ``step(i, carry, *operands) -> carry`` in JAX; `i` is the iteration, an int32 scalar.
     expectation
         What its optimised loop must hold.
+    form
+        How iterations are chained: ``own``, or the helper's name (`chained`, `repeated`).
+    fallback
+        The same work chained in another form, tried where the compiler's optimised loop fails the expectation.
     """
 
     operands: tuple[np.ndarray, ...]
     carry: tuple[np.ndarray, ...]
     step: Step
     expectation: LoopExpectation = LoopExpectation()
+    form: str = "own"
+    fallback: Kernel | None = None
 
 
 class Probe(ABC):
@@ -165,46 +184,66 @@ def uniform(rng: np.random.Generator, shape: tuple[int, ...], dtype: str = "floa
 
 
 def chained(
-    function: Callable[..., Any], argument: np.ndarray, output: np.ndarray
-) -> tuple[tuple[np.ndarray, ...], Step]:
-    """Chain ``output = function(argument, *operands)`` through one element, so that nothing else is copied or fused.
+    function: Callable[..., Any],
+    argument: np.ndarray,
+    output: np.ndarray,
+    operands: tuple[np.ndarray, ...],
+    expectation: LoopExpectation,
+) -> Kernel:
+    """Kernel of ``output = function(argument, *operands)``, chained through one element; falls back to `repeated`.
 
-    The first element of the next argument depends on the first of the last output: iterations depend on each other,
-    nothing can be hoisted, and traffic stays that of the function (a result that is fed back whole would be copied).
-
-    Returns
-    -------
-    carry, step
-        For `Kernel`; the carry is ``(argument, output)``.
+    For functions that end in a product or another operation that is not fused with what reads its result. After the
+    function, the first element of its output goes into the first of its argument, in place: iterations depend on each
+    other, nothing can be hoisted, and the traffic stays that of the function (a result that is fed back whole would be
+    copied, and an element changed before the function would be fused into it, with a copy beside).
     """
 
     def step(i: Any, carry: tuple[Any, Any], *operands: Any) -> tuple[Any, Any]:
         import jax.numpy as jnp
         from jax import lax
 
-        argument, output = carry
+        argument, _ = carry
+        output = function(argument, *operands)
         first = lax.slice(output, (0,) * output.ndim, (1,) * output.ndim)
         exact = jnp.promote_types(output.dtype, jnp.float32)
         fed = (1.0 + 1e-3 * jnp.tanh(first.astype(exact))).astype(argument.dtype)
         fed = lax.reshape(fed, (1,) * argument.ndim)
-        argument = lax.dynamic_update_slice(argument, fed, (0,) * argument.ndim)
-        argument = lax.optimization_barrier(argument)
-        return argument, function(argument, *operands)
+        return lax.dynamic_update_slice(argument, fed, (0,) * argument.ndim), output
 
-    return (argument, output), step
+    fallback = repeated(function, argument, output, operands, expectation)
+    return Kernel(operands, (argument, output), step, expectation, "chained", fallback)
 
 
-def chained_reference(
-    function: Callable[..., np.ndarray], kernel: Kernel, iterations: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """What `chained` yields after `iterations`, with a NumPy `function` in float64."""
-    argument, output = (np.array(leaf, dtype=np.float64) for leaf in kernel.carry)
+def repeated(
+    function: Callable[..., Any],
+    argument: np.ndarray,
+    output: np.ndarray,
+    operands: tuple[np.ndarray, ...],
+    expectation: LoopExpectation,
+) -> Kernel:
+    """Kernel of ``output = function(argument, *operands)``, repeated as it is.
+
+    The engine ties operands to the iteration, and the optimised loop is checked, so that a compiler that hoists the
+    work all the same is found out.
+    """
+
+    def step(i: Any, carry: tuple[Any], *operands: Any) -> tuple[Any]:
+        return (function(*operands),)
+
+    return Kernel((argument, *operands), (output,), step, expectation, "repeated")
+
+
+def reference_of(function: Callable[..., np.ndarray], kernel: Kernel, iterations: int) -> tuple[np.ndarray, ...]:
+    """What a `chained` or `repeated` kernel carries after `iterations`, with a NumPy `function` in float64."""
     operands = [np.asarray(o, dtype=np.float64) for o in kernel.operands]
+    if kernel.form == "repeated":
+        return (function(*operands),)
+    argument, output = (np.array(leaf, dtype=np.float64) for leaf in kernel.carry)
     dtype = kernel.carry[0].dtype
     for _ in range(iterations):
+        output = function(argument, *operands)
         fed = (1.0 + 1e-3 * np.tanh(output.reshape(-1)[0])).astype(dtype)
         argument.reshape(-1)[0] = np.float64(fed)
-        output = function(argument, *operands)
     return argument, output
 
 

@@ -18,8 +18,8 @@ from bayesperf.probe import (
     Probe,
     Work,
     chained,
-    chained_reference,
     element_bytes,
+    reference_of,
     uniform,
 )
 
@@ -51,13 +51,12 @@ class Matmul(Probe):
     def kernel(self, config: Config, rng: np.random.Generator) -> Kernel:
         """Float32 asks for full float32 products; tf32 would be a dtype of its own."""
         m, n, k, dtype = config["m"], config["n"], config["k"], config["dtype"]
-        carry, step = chained(_product, uniform(rng, (m, k), dtype), uniform(rng, (m, n), dtype))
-        expectation = LoopExpectation(operations=(("dot", "custom-call"),))
-        return Kernel((uniform(rng, (k, n), dtype),), carry, step, expectation)
+        a, b, c = (uniform(rng, shape, dtype) for shape in ((m, k), (k, n), (m, n)))
+        return chained(_product, a, c, (b,), LoopExpectation((("dot", "custom-call"),)))
 
     def reference(self, config: Config, kernel: Kernel, iterations: int) -> tuple[np.ndarray, ...]:
         """NumPy's product in float64."""
-        return chained_reference(np.matmul, kernel, iterations)
+        return reference_of(np.matmul, kernel, iterations)
 
     def small(self, config: Config) -> Config:
         """At most 96 in each dimension."""

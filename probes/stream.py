@@ -32,8 +32,8 @@ from bayesperf.probe import (
     Probe,
     Work,
     chained,
-    chained_reference,
     element_bytes,
+    reference_of,
     uniform,
 )
 
@@ -74,13 +74,9 @@ class Stream(Probe):
         """Operands are uniform in [0.5, 1.5)."""
         op, n, dtype = config["op"], config["elements"], config["dtype"]
         if op == "stream_read":
-            carry, step = chained(_read, uniform(rng, (COLS,), dtype), uniform(rng, (n // COLS,), dtype))
-            return Kernel(
-                (uniform(rng, (n // COLS, COLS), dtype),),
-                carry,
-                step,
-                LoopExpectation((("dot", "custom-call", "reduce"),)),
-            )
+            v, y = uniform(rng, (COLS,), dtype), uniform(rng, (n // COLS,), dtype)
+            matrix = uniform(rng, (n // COLS, COLS), dtype)
+            return chained(_read, v, y, (matrix,), LoopExpectation((("dot", "custom-call", "reduce"),)))
         t = (uniform(rng, (n,), dtype),)
         b, c = uniform(rng, (n,), dtype), uniform(rng, (n,), dtype)
         wide = uniform(rng, (n + OFFSET,), dtype)
@@ -96,7 +92,7 @@ class Stream(Probe):
         """The last iteration's result, or the chained product of the read."""
         op, n, last = config["op"], config["elements"], iterations - 1
         if op == "stream_read":
-            return chained_reference(lambda v, matrix: matrix @ v, kernel, iterations)
+            return reference_of(_read_in_numpy, kernel, iterations)
         arrays = [np.asarray(o, dtype=np.float64) for o in kernel.operands]
         start = (last & 1) * OFFSET
         scalar = 3.0 + 1e-6 * last
@@ -143,6 +139,11 @@ def _read(v: Any, matrix: Any) -> Any:
     from jax import lax
 
     return lax.dot(matrix, v, precision=lax.Precision.HIGHEST)
+
+
+def _read_in_numpy(*vector_and_matrix: np.ndarray) -> np.ndarray:
+    v, matrix = vector_and_matrix
+    return np.asarray(matrix @ v)
 
 
 probe = Stream()

@@ -18,11 +18,13 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from bayesperf.errors import MeasurementError
+from bayesperf.measure.check import check_launch, check_loop
 from bayesperf.probe import Config, Kernel, Probe
 
-__all__ = ["Program", "build"]
+__all__ = ["Program", "build", "check"]
 
 AXIS = "devices"
+ALIGNMENT = 64
 
 
 @dataclass
@@ -81,7 +83,7 @@ class Program:
 
 
 def build(probe: Probe, config: Config, devices: Sequence[jax.Device], rng: np.random.Generator) -> Program:
-    """Place data of their own on each device, then compile.
+    """Place data of their own on each device, compile, and check the optimised program.
 
     Parameters
     ----------
@@ -91,12 +93,49 @@ def build(probe: Probe, config: Config, devices: Sequence[jax.Device], rng: np.r
         Every one of them does the configuration's work.
     rng
         Source of the data; each device gets a copy of its own.
+
+    Raises
+    ------
+    MeasurementError
+        ``folded``, ``hoisted`` or ``copied``: neither the kernel's form nor a fallback survives the compiler;
+        ``unsupported``: JAX does not hold this dtype here.
     """
     kernel = probe.kernel(config, rng)
+    work_bytes, launched = probe.work(config).bytes, probe.mode == "launched"
+    while True:
+        program = _in_its_width(kernel, Mesh(np.array(devices), (AXIS,)), launched)
+        try:
+            check(program, work_bytes)
+        except MeasurementError:
+            program.release()
+            if kernel.fallback is None:
+                raise
+            kernel = kernel.fallback
+        else:
+            return program
+
+
+def check(program: Program, work_bytes: float) -> None:
+    """Check a program against its kernel's expectation; `work_bytes` is an iteration's compulsory traffic.
+
+    Raises
+    ------
+    MeasurementError
+        ``folded``, ``hoisted`` or ``copied``.
+    """
+    kernel = program.kernel
+    if program.launched:
+        check_launch(program.text, kernel.expectation)
+        return
+    carries, operands = len(kernel.carry), len(kernel.operands)
+    check_loop(program.text, kernel.expectation, carries=carries, operands=operands, work_bytes=work_bytes)
+
+
+def _in_its_width(kernel: Kernel, mesh: Mesh, launched: bool) -> Program:
     wide = any(leaf.dtype.itemsize == 8 for leaf in (*kernel.operands, *kernel.carry))
     # Without it, JAX would turn 64-bit data into 32-bit ones and measure those.
     with jax.enable_x64(True) if wide else nullcontext():
-        return _build(kernel, Mesh(np.array(devices), (AXIS,)), probe.mode == "launched")
+        return _build(kernel, mesh, launched)
 
 
 def _build(kernel: Kernel, mesh: Mesh, launched: bool) -> Program:
@@ -118,13 +157,27 @@ def _place(leaves: tuple[np.ndarray, ...], mesh: Mesh) -> list[Any]:
     """One global array per leaf, leading axis the device; buffers are never shared with the host's or each other's."""
     sharding = NamedSharding(mesh, PartitionSpec(AXIS))
     placed = []
-    for leaf in leaves:
+    for leaf in map(_never_aliased, leaves):
         pieces = [jax.device_put(leaf[None], device, may_alias=False) for device in mesh.devices.flat]
         shape = (mesh.size, *leaf.shape)
         placed.append(jax.block_until_ready(jax.make_array_from_single_device_arrays(shape, sharding, pieces)))
         if placed[-1].dtype != leaf.dtype:
             raise MeasurementError("unsupported", f"JAX holds {leaf.dtype} as {placed[-1].dtype} on this device")
     return placed
+
+
+def _never_aliased(leaf: np.ndarray) -> np.ndarray:
+    """The same data at an address that JAX's CPU backend cannot use as it is.
+
+    It takes over NumPy memory that is aligned to 64 bytes, even if told not to: all devices would read one buffer.
+    """
+    if leaf.ctypes.data % ALIGNMENT:
+        return leaf
+    raw = np.empty(leaf.nbytes + ALIGNMENT, dtype=np.uint8)
+    start = (ALIGNMENT // 4 - raw.ctypes.data) % ALIGNMENT
+    copy = raw[start : start + leaf.nbytes].view(leaf.dtype).reshape(leaf.shape)
+    copy[...] = leaf
+    return copy
 
 
 def _looped(kernel: Kernel, mesh: Mesh) -> Any:

@@ -14,7 +14,6 @@ from bayesperf.errors import MeasurementError
 from bayesperf.hlo import text_hash
 from bayesperf.measure import watch
 from bayesperf.measure.chain import Program, build
-from bayesperf.measure.check import check_launch, check_loop
 from bayesperf.measure.plan import Point
 from bayesperf.measure.sampling import Samples, take_samples
 from bayesperf.measure.slope import SlopeFit, fit_slope
@@ -95,7 +94,6 @@ def measure_point(probe: Probe, point: Point, session: Session, *, check_large: 
     setup = session.clock()
     program = build(probe, point.config, session.devices, rng)
     try:
-        _check_program(probe, point, program)
         setup = session.clock() - setup
         _self_check(probe, point, session, program, check_large)
         best, attempts = _attempts(program, session, rng)
@@ -176,20 +174,6 @@ def _self_check(probe: Probe, point: Point, session: Session, program: Program, 
         raise failed
 
 
-def _check_program(probe: Probe, point: Point, program: Program) -> None:
-    kernel = program.kernel
-    if program.launched:
-        check_launch(program.text, kernel.expectation)
-        return
-    check_loop(
-        program.text,
-        kernel.expectation,
-        carries=len(kernel.carry),
-        operands=len(kernel.operands),
-        work_bytes=probe.work(point.config).bytes,
-    )
-
-
 def _attempts(program: Program, session: Session, rng: np.random.Generator) -> tuple[_Attempt, int]:
     """The least disturbed of up to 1 + retries attempts; which one is kept never depends on its time.
 
@@ -254,6 +238,7 @@ def _record(best: _Attempt, attempts: int, setup_s: float, program: Program) -> 
         "compile_s": program.compile_s,
         "setup_s": setup_s,
         "hlo_hash": text_hash(program.text),
+        "form": program.kernel.form,
         "cpu_threads": seen.threads,
         "others_share": seen.others,
         "steal_share": seen.steal,

@@ -67,6 +67,7 @@ def measurement_row(point: Point, record: Mapping[str, Any], machine: Machine, c
         "setup_s": record["setup_s"],
         "first_run_s": record["warmup_s"][0] if record["warmup_s"] else None,
         "hlo_hash": record["hlo_hash"],
+        "form": record["form"],
     }
 
 

@@ -18,8 +18,8 @@ from bayesperf.probe import (
     Probe,
     Work,
     chained,
-    chained_reference,
     element_bytes,
+    reference_of,
     uniform,
 )
 
@@ -53,9 +53,9 @@ class Attention(Probe):
         shape = tuple(config[key] for key in ("batch", "heads", "sequence", "head_dim"))
         dtype = config["dtype"]
         keys_values = (uniform(rng, shape, dtype), uniform(rng, shape, dtype))
-        carry, step = chained(_attention, uniform(rng, shape, dtype), uniform(rng, shape, dtype))
+        q, out = uniform(rng, shape, dtype), uniform(rng, shape, dtype)
         expectation = LoopExpectation((("dot", "custom-call"), ("exponential", "custom-call")))
-        return Kernel(keys_values, carry, step, expectation)
+        return chained(_attention, q, out, keys_values, expectation)
 
     def reference(self, config: Config, kernel: Kernel, iterations: int) -> tuple[np.ndarray, ...]:
         """The definition in float64."""
@@ -65,7 +65,7 @@ class Attention(Probe):
             weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
             return np.asarray(weights / weights.sum(axis=-1, keepdims=True) @ v)
 
-        return chained_reference(attention, kernel, iterations)
+        return reference_of(attention, kernel, iterations)
 
     def small(self, config: Config) -> Config:
         """At most 1 x 2 x 32 x 32."""

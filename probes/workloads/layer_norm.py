@@ -17,9 +17,9 @@ from bayesperf.probe import (
     LoopExpectation,
     Probe,
     Work,
-    chained,
-    chained_reference,
     element_bytes,
+    reference_of,
+    repeated,
     uniform,
 )
 
@@ -50,9 +50,10 @@ class LayerNorm(Probe):
     def kernel(self, config: Config, rng: np.random.Generator) -> Kernel:
         """Statistics in float32, as models do."""
         shape, dtype = (config["rows"], config["cols"]), config["dtype"]
-        carry, step = chained(_layer_norm, uniform(rng, shape, dtype), uniform(rng, shape, dtype))
+        x, y = uniform(rng, shape, dtype), uniform(rng, shape, dtype)
         scale_shift = (uniform(rng, shape[1:], dtype), uniform(rng, shape[1:], dtype))
-        return Kernel(scale_shift, carry, step, LoopExpectation((("rsqrt", "custom-call"), ("reduce", "custom-call"))))
+        expectation = LoopExpectation((("rsqrt", "custom-call"), ("reduce", "custom-call")))
+        return repeated(_layer_norm, x, y, scale_shift, expectation)
 
     def reference(self, config: Config, kernel: Kernel, iterations: int) -> tuple[np.ndarray, ...]:
         """The definition in float64."""
@@ -62,7 +63,7 @@ class LayerNorm(Probe):
             variance = (centred**2).mean(axis=-1, keepdims=True)
             return np.asarray(centred / np.sqrt(variance + EPSILON) * scale + shift)
 
-        return chained_reference(layer_norm, kernel, iterations)
+        return reference_of(layer_norm, kernel, iterations)
 
     def small(self, config: Config) -> Config:
         """At most 16 x 256."""

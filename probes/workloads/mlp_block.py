@@ -18,8 +18,8 @@ from bayesperf.probe import (
     Probe,
     Work,
     chained,
-    chained_reference,
     element_bytes,
+    reference_of,
     uniform,
 )
 
@@ -49,8 +49,9 @@ class MlpBlock(Probe):
         """Weights have either sign and are scaled so that activations stay of order one."""
         r, h, c, dtype = config["rows"], config["hidden"], config["cols"], config["dtype"]
         weights = (_weights(rng, (h, c), dtype), _weights(rng, (c, h), dtype))
-        carry, step = chained(_mlp_block, uniform(rng, (r, h), dtype), uniform(rng, (r, h), dtype))
-        return Kernel(weights, carry, step, LoopExpectation((("dot", "custom-call"), ("tanh", "custom-call"))))
+        x, y = uniform(rng, (r, h), dtype), uniform(rng, (r, h), dtype)
+        expectation = LoopExpectation((("dot", "custom-call"), ("tanh", "custom-call")))
+        return chained(_mlp_block, x, y, weights, expectation)
 
     def reference(self, config: Config, kernel: Kernel, iterations: int) -> tuple[np.ndarray, ...]:
         """The definition in float64."""
@@ -60,7 +61,7 @@ class MlpBlock(Probe):
             gelu = 0.5 * y * (1 + np.tanh(np.sqrt(2 / np.pi) * (y + 0.044715 * y**3)))
             return np.asarray(x + gelu @ w2)
 
-        return chained_reference(mlp_block, kernel, iterations)
+        return reference_of(mlp_block, kernel, iterations)
 
     def small(self, config: Config) -> Config:
         """At most 16 x 64 x 128."""

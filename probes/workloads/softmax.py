@@ -16,9 +16,9 @@ from bayesperf.probe import (
     LoopExpectation,
     Probe,
     Work,
-    chained,
-    chained_reference,
     element_bytes,
+    reference_of,
+    repeated,
     uniform,
 )
 
@@ -46,8 +46,8 @@ class Softmax(Probe):
     def kernel(self, config: Config, rng: np.random.Generator) -> Kernel:
         """``jax.nn.softmax``."""
         shape, dtype = (config["rows"], config["cols"]), config["dtype"]
-        carry, step = chained(_softmax, uniform(rng, shape, dtype), uniform(rng, shape, dtype))
-        return Kernel((), carry, step, LoopExpectation((("exponential", "custom-call"), ("reduce", "custom-call"))))
+        expectation = LoopExpectation((("exponential", "custom-call"), ("reduce", "custom-call")))
+        return repeated(_softmax, uniform(rng, shape, dtype), uniform(rng, shape, dtype), (), expectation)
 
     def reference(self, config: Config, kernel: Kernel, iterations: int) -> tuple[np.ndarray, ...]:
         """The definition in float64."""
@@ -56,7 +56,7 @@ class Softmax(Probe):
             weights = np.exp(x - x.max(axis=-1, keepdims=True))
             return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
-        return chained_reference(softmax, kernel, iterations)
+        return reference_of(softmax, kernel, iterations)
 
     def small(self, config: Config) -> Config:
         """At most 16 x 256."""
