@@ -55,7 +55,7 @@ def banners(profile: Profile, table: pd.DataFrame, evidence: Evidence) -> list[d
             {
                 "title": title,
                 "text": f"{len(noisy)} of {count(len(table), 'measurement')} ({percent(share)}) carry a flag "
-                f"({', '.join(labels)}). Their spread widens the intervals; `bayesperf doctor` says what to change.",
+                f"({', '.join(labels)}). Their spread widens the intervals; bayesperf doctor says what to change.",
                 "cite": evidence.cite(noisy["measurement_id"]),
             }
         )

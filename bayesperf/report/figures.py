@@ -199,7 +199,7 @@ def _ratio_ticks(axes: Axes, low: float, high: float) -> None:
     steps = [0.01, 0.02, 0.05, 0.1, 0.2, 0.33, 0.5, 0.67, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100]
     if high / low > 3:
         steps = [s for s in steps if s not in (0.67, 0.8, 0.9, 1.1, 1.25)]
-    if high / low > 30:
+    if high / low > 300:
         steps = [0.01, 0.1, 1, 10, 100]
     axes.xaxis.set_major_locator(FixedLocator([s for s in steps if low / 1.1 <= s <= high * 1.1]))
     axes.xaxis.set_minor_locator(NullLocator())
