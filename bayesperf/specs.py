@@ -124,27 +124,29 @@ def _candidates(table: pd.DataFrame, rows: np.ndarray, spec: dict[str, float]) -
     peak = np.full(len(part), np.inf)
     if "dtype" in part:
         peak = part["dtype"].map(lambda d: spec.get(f"peak_flops_{d}", np.inf)).to_numpy("float64")
-    suspect = part["flops"].to_numpy("float64") > time * peak
+    with np.errstate(over="ignore"):  # an absurd time overflows to a limit of infinity, which nothing is above
+        most_flops, most_bytes = time * peak, time * spec.get("bandwidth_bytes_per_s", np.inf)
+    suspect: np.ndarray = part["flops"].to_numpy("float64") > most_flops
     footprint = part["bytes"].to_numpy("float64")
     if "working_set_bytes" in part:
         footprint = part["working_set_bytes"].fillna(part["bytes"]).to_numpy("float64")
-    bandwidth, cache = spec.get("bandwidth_bytes_per_s", np.inf), spec.get("cache_bytes", np.inf)
-    suspect |= (part["bytes"].to_numpy("float64") > time * bandwidth) & (footprint > cache)
-    return rows[suspect]
+    suspect |= (part["bytes"].to_numpy("float64") > most_bytes) & (footprint > spec.get("cache_bytes", np.inf))
+    return np.asarray(rows[suspect])
 
 
 def _row_above(row: pd.Series, spec: dict[str, float]) -> str | None:
     count = row.get("n_devices")
     count = float(count) if count is not None and pd.notna(count) and _aggregates(row) else 1.0
     time, limit = float(row["time_s"]), CEILING_SLACK * count
+    flops, moved = float(row["flops"]), float(row["bytes"])
     peak = spec.get(f"peak_flops_{row.get('dtype')}")
-    if peak and row["flops"] / time > limit * peak:
-        return f"{row['flops'] / time:.3g} FLOP/s is above the peak of {count * peak:.3g} FLOP/s ({row.get('dtype')})"
+    if peak and flops / time > limit * peak:
+        return f"{flops / time:.3g} FLOP/s is above the peak of {count * peak:.3g} FLOP/s ({row.get('dtype')})"
     bandwidth, cache = spec.get("bandwidth_bytes_per_s"), spec.get("cache_bytes")
     footprint = row.get("working_set_bytes")
-    footprint = float(footprint) if footprint is not None and pd.notna(footprint) else float(row["bytes"])
-    if bandwidth and cache and footprint > cache * count and row["bytes"] / time > limit * bandwidth:
-        return f"{row['bytes'] / time:.3g} B/s is above the bandwidth of {count * bandwidth:.3g} B/s"
+    footprint = float(footprint) if footprint is not None and pd.notna(footprint) else moved
+    if bandwidth and cache and footprint > cache * count and moved / time > limit * bandwidth:
+        return f"{moved / time:.3g} B/s is above the bandwidth of {count * bandwidth:.3g} B/s"
     return None
 
 

@@ -165,16 +165,11 @@ def _converted(raw: pd.DataFrame, name: str, file: SourceFile) -> pd.DataFrame:
 def _stack(raw: pd.DataFrame, file: SourceFile) -> pd.Series | str:
     if "Torch Version" in raw:
         versions = ["Torch Version", "CUDA Version", "CUDNN Version"]
-        labels = {
-            key: f"torch-{str(key[0]).removeprefix('p')}+{key[1]}+cudnn{key[2]}" for key in _unique(raw, versions)
-        }
-        return pd.Series([labels[key] for key in zip(*(raw[v] for v in versions), strict=True)], raw.index, dtype="str")
+        require(raw, versions, file)
+        torch, cuda, cudnn = (raw[version].astype(object).map(str) for version in versions)
+        return "torch-" + torch.str.removeprefix("p") + "+" + cuda + "+cudnn" + cudnn
     folder = file.path.split("/")[-2]
     return f"torch-{folder.removeprefix('p')}+rocm"
-
-
-def _unique(raw: pd.DataFrame, columns: list[str]) -> list[tuple[Any, ...]]:
-    return list(raw[columns].drop_duplicates().itertuples(index=False, name=None))
 
 
 def _algorithm(raw: pd.DataFrame) -> np.ndarray:

@@ -134,7 +134,7 @@ def test_cells_that_are_no_numbers_are_refused_by_line(tree: Path) -> None:
     path = "dataset/train/collect/bmm/p2.1.0/Tesla P4.csv"
     rows = ["bmm,0.5,Tesla P4,p,1,k,c,,1,2,3,4", "bmm,fast,Tesla P4,p,1,k,c,,1,2,3,4"]
     _write(tree, path, HEAD + ",B,M,N,K", *rows)
-    with pytest.raises(TableError, match=r"Tesla P4\.csv, row 3, column Latency: 'fast' is not a finite number"):
+    with pytest.raises(TableError, match=r"Tesla P4\.csv, row 3, column Latency: 'fast' is not a number up to"):
         bp.datasets.load("neusight", ops="bmm")
     _write(tree, path, HEAD + ",B,M,N,K", "bmm,0.5,Tesla P4,p,1,k,c,,1,2,,4")
     with pytest.raises(TableError, match="row 2, column N"):
