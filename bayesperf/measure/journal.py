@@ -37,12 +37,11 @@ def exclusive(out: Path) -> Iterator[None]:
     Raises
     ------
     InputError
-        Another run holds it.
+        Another run holds it, or its folder cannot be written.
     """
     path = lock_path(out)
-    path.parent.mkdir(parents=True, exist_ok=True)
     while True:
-        with path.open("a") as file:
+        with _opened(path, out) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
@@ -54,6 +53,14 @@ def exclusive(out: Path) -> Iterator[None]:
             finally:
                 path.unlink(missing_ok=True)
             return
+
+
+def _opened(path: Path, out: Path) -> IO[str]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("a")
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written: {error.strerror}") from error
 
 
 def _same_file(path: Path, file: IO[str]) -> bool:

@@ -15,7 +15,7 @@ from bayesperf.measure.slope import Round, round_slopes
 
 __all__ = ["Row", "compare", "print_table", "seconds_per_iteration"]
 
-WIDE = 0.25
+WIDE = 0.15
 """Relative interquartile range of the pairs' ratios from which all pairs are taken again."""
 
 

@@ -145,7 +145,7 @@ def compare_all(total_bytes: float, pairs: int) -> list[Row]:
 def main() -> None:
     """Compare and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=9, help="interleaved pairs, at least 7")
+    parser.add_argument("--pairs", type=int, default=11, help="interleaved pairs, at least 7")
     options = parser.parse_args()
     total = Machine.from_description(describe()).main_memory_bytes(CORES)
     rows = compare_all(total, max(7, options.pairs))

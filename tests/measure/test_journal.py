@@ -108,3 +108,9 @@ def test_stale_lock_file_of_a_killed_run_does_not_block(tmp_path: Path) -> None:
     lock_path(out).write_text("")
     with exclusive(out):
         pass
+
+
+def test_folder_that_cannot_be_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written"), exclusive(tmp_path / "file" / "m.parquet"):
+        pass
