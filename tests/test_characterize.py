@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -47,5 +48,5 @@ def test_a_wrong_name_is_refused_before_anything_is_measured(tmp_path: Path, sui
 def test_the_default_folder_names_target_and_day() -> None:
     name = default_folder().name
     assert name.startswith("bayesperf-")
-    assert pd.Timestamp(name[-10:]) is not pd.NaT
+    assert date.fromisoformat(name[-10:])
     assert len(name) > len("bayesperf--2026-01-01")

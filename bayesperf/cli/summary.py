@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,7 +99,7 @@ def show_verdicts(validation: Validation, output: Output) -> None:
     output.table(["verdict", "target", "regime", "rows", "time against prediction", "covered of 90%", "advice"], rows)
 
 
-def shift(group: dict[str, Any]) -> str:
+def shift(group: Mapping[Any, Any]) -> str:
     """Realised shift in time with its interval, in percent; the table holds logarithms."""
     from math import exp
 

@@ -6,6 +6,7 @@ import base64
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import matplotlib
 from matplotlib import ticker
@@ -23,7 +24,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9.0,

@@ -11,7 +11,7 @@ import pandas as pd
 
 from bayesperf.report import figures
 from bayesperf.report.evidence import Evidence
-from bayesperf.report.words import configuration, count, interval, number, percent, quantity
+from bayesperf.report.words import configuration, count, interval, number, percent, quantity, records
 
 if TYPE_CHECKING:
     from bayesperf.prediction.profile import Profile
@@ -76,7 +76,7 @@ def parameters(profile: Profile, evidence: Evidence) -> list[dict[str, Any]]:
     """One entry per named parameter: posterior and prior in human units, contraction, evidence, and a bar."""
     table = profile.parameters(interval=INTERVAL)
     entries = []
-    for row in table.to_dict(orient="records"):
+    for row in records(table):
         unit = row["unit"]
         entries.append(
             {
@@ -151,7 +151,7 @@ def heldout(validation: Validation | None, evidence: Evidence) -> dict[str, Any]
 def verdicts(validation: Validation, evidence: Evidence) -> list[dict[str, Any]]:
     """One entry per regime, failures first."""
     order = {"fails": 0, "undecided": 1, "transfers": 2}
-    groups = validation.groups.to_dict(orient="records")
+    groups = records(validation.groups)
     groups.sort(key=lambda g: (order.get(g["verdict"], 3), str(g["target"]), str(g["regime"])))
     ids = _ids_by_group(validation.rows)
     return [
@@ -224,11 +224,11 @@ def heldout_rows(validation: Validation, evidence: Evidence) -> list[dict[str, A
         miss=np.abs(np.log(validation.rows["measured_s"].to_numpy(float) / validation.rows["median_s"].to_numpy(float)))
     )
     entries = []
-    for row in rows.sort_values(["inside", "miss"], ascending=[True, False]).to_dict(orient="records"):
+    for row in records(rows.sort_values(["inside", "miss"], ascending=[True, False])):
         ids = row["measurement_ids"]
         entries.append(
             {
-                "what": configuration({str(k): v for k, v in row.items()}),
+                "what": configuration(row),
                 "target": row["target"],
                 "measured": quantity(row["measured_s"], "s"),
                 "predicted": interval(row["median_s"], row["lower_s"], row["upper_s"], "s"),
@@ -268,8 +268,8 @@ def failures(table: pd.DataFrame | None) -> list[dict[str, Any]] | None:
     if table is None:
         return None
     entries = []
-    for row in table.to_dict(orient="records"):
-        facts = {str(k): str(v) for k, v in row.items() if not pd.isna(v)}
+    for row in records(table):
+        facts = {k: str(v) for k, v in row.items() if not pd.isna(v)}
         told = ("op", "dtype", "shape", "target", "reason", "detail")
         entries.append(
             {
@@ -291,7 +291,7 @@ def stated(notes: str | Sequence[str] | None) -> list[str]:
 def scores(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Proper scores of the model beside its baseline, over all and by group."""
     entries = []
-    for row in table.to_dict(orient="records"):
+    for row in records(table):
         target, separator, name = str(row["group"]).rpartition(": ")
         entries.append(
             {

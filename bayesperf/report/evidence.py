@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from bayesperf.report.words import configuration, interval, number, quantity
+from bayesperf.report.words import configuration, interval, number, quantity, records
 from bayesperf.schema import COLUMNS, SHAPE_COLUMNS
 from bayesperf.store import provenance_of
 
@@ -56,8 +57,7 @@ class Evidence:
 
     def rows(self) -> list[dict[str, Any]]:
         """One description per measurement, in the table's order; at most `MOST_ROWS`."""
-        records = self.table.head(MOST_ROWS).to_dict(orient="records")
-        return [_describe(at, {str(k): v for k, v in row.items()}) for at, row in enumerate(records)]
+        return [_describe(at, row) for at, row in enumerate(records(self.table.head(MOST_ROWS)))]
 
     @property
     def left_out(self) -> int:
@@ -90,7 +90,6 @@ def _summary(rows: pd.DataFrame) -> str:
 
 def _describe(at: int, row: Mapping[str, Any]) -> dict[str, Any]:
     time, error = float(row["time_s"]), row.get("time_se_s")
-    known = isinstance(error, float) and math.isfinite(error)
     rates = []
     if row["flops"]:
         rates.append(quantity(row["flops"] / time, "FLOP/s"))
@@ -104,7 +103,7 @@ def _describe(at: int, row: Mapping[str, Any]) -> dict[str, Any]:
         "target": row["target"],
         "role": row.get("role") or "fit",
         "time": quantity(time, "s", 4),
-        "error": f"± {number(100 * error / time, 2)} %" if known else "",
+        "error": f"± {number(100 * error / time, 2)} %" if isinstance(error, float) and math.isfinite(error) else "",
         "statistic": row.get("statistic") or "",
         "rates": ", ".join(rates),
         "intercept": quantity(intercept, "s") if isinstance(intercept, float) and math.isfinite(intercept) else "",
@@ -118,9 +117,9 @@ def _describe(at: int, row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _samples(row: Mapping[str, Any]) -> dict[str, Any] | None:
     samples, counts = row.get("samples_s"), row.get("samples_iterations")
-    if not hasattr(samples, "__len__") or isinstance(samples, str) or not len(samples):
+    if not isinstance(samples, np.ndarray | list) or not len(samples):
         return None
-    if not hasattr(counts, "__len__") or isinstance(counts, str):
+    if not isinstance(counts, np.ndarray | list):
         counts = [1] * len(samples)
     pairs = sorted(zip(counts, samples, strict=True))
     shown = [f"{int(n)} × {quantity(t / n if n else t, 's', 4)}" for n, t in pairs[:MOST_SAMPLES]]  # noqa: RUF001

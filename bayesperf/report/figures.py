@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
 from bayesperf.report.canvas import COLOURS, GREY, INK, MARKERS, label_axis, new_figure, to_uri
-from bayesperf.report.words import configuration
+from bayesperf.report.words import configuration, records
 
 if TYPE_CHECKING:
     from bayesperf.prediction.profile import Profile
@@ -80,7 +80,7 @@ def _by_best(table: pd.DataFrame, key: str, value: str) -> list[str]:
 
 
 def _roof(profile: Profile, target: str, rows: pd.DataFrame, seed: int) -> tuple[np.ndarray, ...]:
-    best = rows.loc[rows["rate"].idxmax()]
+    best = rows.iloc[int(rows["rate"].to_numpy().argmax())]
     span = rows["intensity"]
     x = np.geomspace(span.min() / 1.5, span.max() * 1.5, POINTS)
     traffic = float(rows.loc[rows["op"] == best["op"], "bytes"].max())
@@ -183,7 +183,7 @@ def _listed(rows: pd.DataFrame) -> Figure:
     axes.plot(ratio[~inside], y[~inside], "X", color=COLOURS[1], ms=6.0, label="outside")
     axes.axvline(1.0, color=INK, linewidth=0.8)
     axes.set(xscale="log", xlabel="measured time / predicted median", ylim=(-0.8, len(rows) - 0.2))
-    labels = [_short(configuration(row)) for row in rows.to_dict(orient="records")]
+    labels = [_short(configuration(row)) for row in records(rows)]
     axes.set_yticks(y, labels, fontsize=7.0)
     axes.grid(visible=False, axis="y")
     _ratio_ticks(axes, float(min(low.min(), ratio.min())), float(max(high.max(), ratio.max())))

@@ -44,4 +44,8 @@ def render(template: str, **content: Any) -> str:
 
 def write_page(path: str | Path, page: str) -> None:
     """Write a page, atomically."""
-    atomic_write(path, lambda temporary: temporary.write_text(page, encoding="utf-8") and None)
+
+    def write(temporary: Path) -> None:
+        temporary.write_text(page, encoding="utf-8")
+
+    atomic_write(path, write)

@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["BINARY", "configuration", "count", "interval", "number", "percent", "quantity", "scale_of"]
+import pandas as pd
+
+__all__ = ["BINARY", "configuration", "count", "interval", "number", "percent", "quantity", "records", "scale_of"]
 
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p"))
@@ -98,6 +100,11 @@ def configuration(row: Mapping[str, Any]) -> str:
         if isinstance(row.get(name), str):
             parts.append(row[name])
     return " · ".join(parts)
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a table, by column name."""
+    return [{str(k): v for k, v in row.items()} for row in table.to_dict(orient="records")]
 
 
 def _is_number(value: Any) -> bool:

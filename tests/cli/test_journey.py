@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
@@ -73,18 +74,37 @@ def journey(tmp_path_factory: pytest.TempPathFactory) -> Journey:
     """One characterization; a busy machine may fail the gate, which leaves the same files."""
     folder = tmp_path_factory.mktemp("journey")
     (folder / "mini.toml").write_text(SUITE)
-    options = ("--suite", "mini.toml", "--out", "out", "--seed", "5", "--draws", "500", "--json")
+    # Few draws: what the gate says of them does not matter here.
+    options = ("--suite", "mini.toml", "--out", "out", "--seed", "5", "--draws", "100", "--chains", "2", "--json")
     done = bayesperf("characterize", *options, cwd=folder)
     assert done.returncode in (0, 1), done.stderr
     return Journey(folder, done.returncode, json.loads(done.stdout), done.stderr)
 
 
 @pytest.fixture(scope="module")
-def converged(journey: Journey) -> Journey:
-    """The same, where the gate passed."""
-    if journey.code:
-        pytest.skip("the diagnostics gate failed on this machine just now")
-    return journey
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with a profile fitted to simulated measurements: no noise of this machine in it."""
+    folder = tmp_path_factory.mktemp("fitted")
+    random = np.random.default_rng(11)
+    rows: list[dict[str, Any]] = []
+    for repeat in range(2):
+        for n in (128, 256, 512, 1024, 2048):
+            rows.append({"op": "matmul", "flops": 2.0 * n**3, "bytes": 12.0 * n * n, "process": str(repeat)})
+        for size in np.geomspace(1e5, 4e8, 8):
+            rows.append({"op": "stream_triad", "flops": size / 6, "bytes": size, "process": str(repeat)})
+        for n in (256, 512, 1024, 2048):
+            work = {"op": "softmax", "flops": 5.0 * n * n, "bytes": 8.0 * n * n, "process": str(repeat)}
+            rows.append(work | {"role": "heldout"})
+    table = pd.DataFrame(rows).assign(target="sim", dtype="float32", campaign="mon", statistic="slope")
+    table["working_set_bytes"] = table["bytes"]
+    memory = table["bytes"] / (2e10 + 8e10 / (1 + table["bytes"] / 4e6))
+    clean = np.maximum(table["flops"] / 2e11, memory)
+    table["time_s"] = clean * np.exp(0.02 * random.standard_normal(len(table)))
+    table["time_se_s"] = 0.005 * table["time_s"]
+    table.to_csv(folder / "sim.csv", index=False)
+    done = bayesperf("fit", "sim.csv", "--out", "profile.nc", "--seed", "2", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
 
 
 def test_it_leaves_three_files(journey: Journey) -> None:
@@ -149,11 +169,11 @@ WORKLOADS = (
 )
 
 
-def test_predict(converged: Journey) -> None:
-    (converged.folder / "w.csv").write_text(WORKLOADS)
-    done = bayesperf("predict", "out/profile.nc", "w.csv", "--out", "p.csv", cwd=converged.folder)
+def test_predict(fitted: Path) -> None:
+    (fitted / "w.csv").write_text(WORKLOADS)
+    done = bayesperf("predict", "profile.nc", "w.csv", "--out", "p.csv", cwd=fitted)
     assert done.returncode == 0, done.stderr
-    predicted = pd.read_csv(converged.folder / "p.csv")
+    predicted = pd.read_csv(fitted / "p.csv")
     assert list(predicted.columns) == [
         "note", "op", "dtype", "flops", "bytes", "working_set_bytes", "median_s", "lower_s", "upper_s", "interval",
         "p_compute", "p_memory", "p_communication", "p_overhead", "p_interference", "supported", "support_distance",
@@ -161,26 +181,24 @@ def test_predict(converged: Journey) -> None:
     ]  # fmt: skip
     assert (predicted["lower_s"] < predicted["median_s"]).all()
     assert (predicted["median_s"] < predicted["upper_s"]).all()
-    limits = predicted[[c for c in predicted if c.startswith("p_")]].sum(axis=1)
+    limits = predicted[[c for c in predicted.columns if str(c).startswith("p_")]].sum(axis=1)
     assert limits.tolist() == pytest.approx([1.0, 1.0])
 
 
-def test_predict_prints_csv_into_a_pipe_and_json_on_demand(converged: Journey) -> None:
-    (converged.folder / "w.csv").write_text(WORKLOADS)
-    piped = bayesperf("predict", "out/profile.nc", "w.csv", "--seed", "3", cwd=converged.folder)
-    again = bayesperf("predict", "out/profile.nc", "w.csv", "--seed", "3", "--json", cwd=converged.folder)
+def test_predict_prints_csv_into_a_pipe_and_json_on_demand(fitted: Path) -> None:
+    (fitted / "w.csv").write_text(WORKLOADS)
+    piped = bayesperf("predict", "profile.nc", "w.csv", "--seed", "3", cwd=fitted)
+    again = bayesperf("predict", "profile.nc", "w.csv", "--seed", "3", "--json", cwd=fitted)
     assert piped.stdout.startswith("note,op,dtype,flops")
     first = pd.read_csv(io.StringIO(piped.stdout))
     assert [row["median_s"] for row in json.loads(again.stdout)] == pytest.approx(first["median_s"].tolist())
 
 
-def test_a_wider_interval_is_wider(converged: Journey) -> None:
-    (converged.folder / "w.csv").write_text(WORKLOADS)
+def test_a_wider_interval_is_wider(fitted: Path) -> None:
+    (fitted / "w.csv").write_text(WORKLOADS)
     widths = []
     for probability in ("0.5", "0.9"):
-        done = bayesperf(
-            "predict", "out/profile.nc", "w.csv", "--interval", probability, "--json", cwd=converged.folder
-        )
+        done = bayesperf("predict", "profile.nc", "w.csv", "--interval", probability, "--json", cwd=fitted)
         row = json.loads(done.stdout)[0]
         widths.append(row["upper_s"] / row["lower_s"])
     assert widths[0] < widths[1]
@@ -189,47 +207,42 @@ def test_a_wider_interval_is_wider(converged: Journey) -> None:
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
-        (("predict", "out/profile.nc", "w.csv", "--target", "nowhere"), "nowhere"),
-        (("predict", "out/profile.nc", "w.csv", "--campaign", "nowhen"), "nowhen"),
-        (("predict", "out/profile.nc", "bad.csv"), "bad.csv, row 2, column flops"),
+        (("predict", "profile.nc", "w.csv", "--target", "nowhere"), "nowhere"),
+        (("predict", "profile.nc", "w.csv", "--campaign", "nowhen"), "nowhen"),
+        (("predict", "profile.nc", "bad.csv"), "bad.csv, row 2, column flops"),
         (("predict", "w.csv", "w.csv"), "w.csv"),
         (("report", "w.csv"), "w.csv"),
-        (("validate", "out/profile.nc", "w.csv"), "required column(s) missing: target, time_s"),
-        (("fit", "out/measurements.parquet", "--model", "rooflin", "--out", "x.nc"), "there are: roofline"),
-        (("fit", "out/measurements.parquet", "--out", "x.txt"), "*.nc"),
+        (("validate", "profile.nc", "w.csv"), "required column(s) missing: target, time_s"),
+        (("fit", "sim.csv", "--model", "rooflin", "--out", "x.nc"), "there are: roofline"),
+        (("fit", "sim.csv", "--out", "x.txt"), "*.nc"),
     ],
     ids=lambda v: " ".join(v) if isinstance(v, tuple) else "",
 )
-def test_bad_input_exits_2_in_one_line(converged: Journey, args: tuple[str, ...], problem: str) -> None:
-    (converged.folder / "w.csv").write_text(WORKLOADS)
-    (converged.folder / "bad.csv").write_text("op,flops,bytes\nmatmul,-1,1\n")
-    done = bayesperf(*args, cwd=converged.folder)
+def test_bad_input_exits_2_in_one_line(fitted: Path, args: tuple[str, ...], problem: str) -> None:
+    (fitted / "w.csv").write_text(WORKLOADS)
+    (fitted / "bad.csv").write_text("op,flops,bytes\nmatmul,-1,1\n")
+    done = bayesperf(*args, cwd=fitted)
     assert done.returncode == 2, done.stderr
     assert problem in done.stderr
     assert [line for line in done.stderr.splitlines() if line.startswith("error: ")] == [done.stderr.splitlines()[-1]]
-    assert not (converged.folder / "x.nc").exists()
+    assert not (fitted / "x.nc").exists()
 
 
-def test_validate_writes_verdicts(converged: Journey) -> None:
-    done = bayesperf("validate", "out/profile.nc", "out/measurements.parquet", "--out", "v", cwd=converged.folder)
+def test_validate_writes_verdicts(fitted: Path) -> None:
+    done = bayesperf("validate", "profile.nc", "sim.csv", "--out", "v", cwd=fitted)
     assert done.returncode in (0, 3), done.stderr
-    verdicts = pd.read_csv(converged.folder / "v" / "verdicts.csv")
+    verdicts = pd.read_csv(fitted / "v" / "verdicts.csv")
     assert set(verdicts["verdict"]) <= {"transfers", "fails", "undecided"}
     assert (done.returncode == 3) == (verdicts["verdict"] == "fails").any()
-    assert (converged.folder / "v" / "validation.html").read_text().startswith("<!DOCTYPE html>")
+    assert (fitted / "v" / "validation.html").read_text().startswith("<!DOCTYPE html>")
 
 
-def test_strict_and_validate_agree(converged: Journey) -> None:
-    fails = {g["verdict"] for g in converged.document["validation"]["groups"]} >= {"fails"}
-    assert converged.document["validation"]["any_fails"] == fails
-
-
-def test_report_is_written_beside_the_profile(converged: Journey) -> None:
-    done = bayesperf("report", "out/profile.nc", cwd=converged.folder)
+def test_report_is_written_beside_the_profile(fitted: Path) -> None:
+    done = bayesperf("report", "profile.nc", cwd=fitted)
     assert done.returncode == 0, done.stderr
-    page = (converged.folder / "out" / "profile.html").read_text()
+    page = (fitted / "profile.html").read_text()
     assert "Nothing is known of how far this profile transfers" in page
-    (converged.folder / "out" / "profile.html").unlink()
+    (fitted / "profile.html").unlink()
 
 
 def test_measurements_can_be_repeated_as_a_campaign_of_their_own(journey: Journey) -> None:

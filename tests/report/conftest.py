@@ -168,7 +168,7 @@ def validation_of(table: pd.DataFrame, verdicts: Sequence[str] = ("fails", "unde
     random = np.random.default_rng(3)
     held = table[table["role"] == "heldout"].reset_index(drop=True)
     rows = held[["target", "op", "dtype", "flops", "bytes", "rows", "cols"]].assign(
-        measurement_ids=[[i] for i in held["measurement_id"]],
+        measurement_ids=pd.Series([[i] for i in held["measurement_id"]]),
         measured_s=held["time_s"],
         median_s=held["time_s"] * np.exp(0.1 * random.standard_normal(len(held))),
         limit="memory",
