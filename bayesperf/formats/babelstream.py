@@ -31,6 +31,11 @@ _RATES = {
 }
 _SIZE = re.compile(r"\s*Array size:\s*([0-9.]{1,20})\s*([KMG]i?B)\b")
 _DEVICE = re.compile(r"\s*Using (?:\w+ )?device:?\s+(.{1,120}?)\s*")
+# Most lines of a log are nothing of ours: this is what is cheap to ask of each.
+_OURS = re.compile(
+    r"\s*(?:Function|function|phase|Copy|Mul|Add|Triad|Dot|Nstream|Init|Read|Version|Implementation|Precision|Running"
+    r"|Number of|Array size|Using|Runtime|Bandwidth|BabelStream|GPU-STREAM|Validation failed)"
+)
 _FAILED = re.compile(r"Validation failed")
 
 
@@ -70,6 +75,8 @@ def parse(source: Source, options: Options) -> Parsed:
     parsed, run, headers = Parsed(), Run(), 0
     for line in source.lines():
         text = line.text
+        if not _OURS.match(text):
+            continue
         if match := _HEADER.fullmatch(text):
             run, headers = _next(parsed, run, keep=True), headers + 1
             run.rate, run.columns, run.headed = rate_factor(match[1]), [], True

@@ -34,6 +34,10 @@ MB = 2.0**20
 """mixbench's MB of buffers and KB of caches are binary."""
 
 
+SLACK = 1e-3
+"""Relative disagreement that rounding in single precision explains."""
+
+
 class Cell(NamedTuple):
     """One precision of one line."""
 
@@ -200,7 +204,7 @@ def _candidates(run: Run, high: float) -> Iterable[float]:
 
 
 def _row(parsed: Parsed, run: Run, name: str, cell: Cell, constant: float | None) -> dict[str, Any] | None:
-    span = cell.rate.times(cell.time)
+    low, high = cell.rate.times(cell.time)
     if constant is not None:
         total = constant
         # The rate has more digits than a short time: take whichever is finer.
@@ -209,13 +213,13 @@ def _row(parsed: Parsed, run: Run, name: str, cell: Cell, constant: float | None
     else:
         total, seconds, by_rate = cell.rate.value * cell.time.value, cell.time.value, False
     work = cell.gflops.value * seconds
-    agrees = span[0] * (1 - 1e-3) <= total <= span[1] * (1 + 1e-3)
+    agrees = low * (1 - SLACK) <= total <= high * (1 + SLACK)
     if cell.intensity is not None and total:
-        stated = cell.intensity.value * total
-        low, high = cell.gflops.times(cell.time)
-        half = 0.5 * cell.intensity.step * total
-        agrees = agrees and low * (1 - 1e-3) - half <= stated <= high * (1 + 1e-3) + half
-        work = stated
+        half, least, most = 0.5 * cell.intensity.step, *cell.gflops.times(cell.time)
+        bounds = (total, total) if constant is not None else (low, high)
+        stated = (cell.intensity.value - half) * bounds[0], (cell.intensity.value + half) * bounds[1]
+        agrees = agrees and stated[0] * (1 - SLACK) <= most and least <= stated[1] * (1 + SLACK)
+        work = cell.intensity.value * total if constant is not None else work
     device = run.context.get("Device")
     row = parsed.add(
         {

@@ -32,6 +32,9 @@ _ITERATIONS = re.compile(r"(?<!warmup )(?<!agg )\biters: ([0-9]{1,9})(?:\s+agg i
 _VERSIONS = re.compile(r"#\s*nccl-tests version (\S{1,20})(?:.*nccl-library=([0-9]{1,9}))?.*")
 _NCCL = re.compile(r"\b(NCCL|RCCL) version ([0-9][\w.+:\-]{0,40})")
 
+# Most lines of a log are nothing of ours: this is what is cheap to ask of each.
+_OURS = re.compile(r"[#0-9]|size\b|bytes\b|.{0,200}(?:_perf\b|CCL version)")
+
 OLD_NAMES = {"bytes": "size", "N": "count", "op": "redop", "delta": "error", "res": "error"}
 """Column names of NCCL 1's own tests, by what they are called since."""
 
@@ -66,6 +69,8 @@ def parse(source: Source, options: Options) -> Parsed:
     parsed, table, tables = Parsed(), Table(), []
     for line in source.lines():
         text = line.text.strip()
+        if not _OURS.match(text):
+            continue
         if _HEADER.fullmatch(text):
             names = [OLD_NAMES.get(name, name) for name in text.lstrip("#").split()]
             if _layout(names) is None:
@@ -78,7 +83,7 @@ def parse(source: Source, options: Options) -> Parsed:
             tables.append(table)
         elif table.columns and _ROW.fullmatch(text):
             _row(parsed, table, line)
-        elif text:
+        else:
             table = _context(parsed, table, text)
     if not tables:
         raise unrecognised(source, FORMAT)

@@ -74,3 +74,21 @@ def test_sample_of_mixed_lines(sample: Any) -> None:
     assert table["repetition"].max() == 8
     assert "process" not in table
     assert not table["flags"].fillna("").str.contains("inconsistent").any() if "flags" in table else True
+
+
+def test_alternating_kernels_move_less_as_they_compute_more(read_text: Any) -> None:
+    text = (
+        "mixbench/alternating (v0.02-7-g91ceeeb)\nBuffer size:          64MB\n"
+        "Experiment ID, Single Precision ops,,,,              Double precision ops,,,,\n"
+        "Compute iters, Flops/byte, ex.time,  GFLOPS, GB/sec, Flops/byte, ex.time,  GFLOPS, GB/sec\n"
+        "            0,      0.000,   47.64,    0.00, 180.31,      0.000,  111.52,    0.00, 154.05\n"
+        "            1,      0.129,   45.56,   23.57, 182.64,      0.065,  108.58,    9.89, 153.27\n"
+        "           31,    124.000,    7.33, 4541.31,  36.62,     62.000,  226.28,  147.10,   2.37\n"
+        "           32,        inf,    7.65, 4491.89,   0.00,        inf,  234.20,  146.71,   0.00\n"
+    )
+    table = read_text("mixbench", text).table
+    assert len(table) == 8
+    assert "flags" not in table or table["flags"].isna().all()
+    last = table[(table["dtype"] == "float64") & (table["compute_iterations"] == 31)].iloc[0]
+    assert last["flops"] == pytest.approx(147.10e9 * 0.22628)
+    assert last["bytes"] == pytest.approx(2.37e9 * 0.22628)
