@@ -100,10 +100,15 @@ def memory_limit_bytes() -> float:
 def scope_environment(platform: str, count: int) -> dict[str, str]:
     """Environment variables of a worker that measures `count` devices, set before JAX starts.
 
-    On CPU one XLA device is little more than one thread inside a loop, so all cores take one device each. A flag the
-    user has set stays, unless it is the one that is needed.
+    On CPU one XLA device uses anything from one thread to all of them inside a loop, by operation and size (the
+    column ``cpu_threads`` tells): to use all cores whatever the operation, each takes one device. A flag the user has
+    set stays, unless it is the one that is needed. Compiled programs are not taken from a cache: what the compiler
+    chooses varies between processes, and that belongs to what is measured.
     """
-    environment = {"TF_CPP_MIN_LOG_LEVEL": os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2")}
+    environment = {
+        "TF_CPP_MIN_LOG_LEVEL": os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"),
+        "JAX_ENABLE_COMPILATION_CACHE": "false",
+    }
     if platform == "cpu":
         flag = "--xla_force_host_platform_device_count"
         kept = [f for f in os.environ.get("XLA_FLAGS", "").split() if not f.startswith(flag)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -65,9 +65,7 @@ def measure(
         JAX cannot start, or not a single point could be measured.
     """
     suite = suite if isinstance(suite, Suite) else load_suite(suite)
-    return _measure(
-        out, _watcher(progress), campaign, targets, lambda machine: _new_plan(suite, machine, seed), suite, seed
-    )
+    return _measure(_Request(suite, None, seed, campaign, targets, _path(out), _watcher(progress)))
 
 
 def repeat(
@@ -90,22 +88,13 @@ def repeat(
     saved = _saved_plan(Path(file))
     if out is not None and Path(out).resolve() == Path(file).resolve():
         raise InputError(f"{out}: a repeated run needs a file of its own; name another with out")
-
-    def same_plan(machine: Machine) -> Plan:
-        if (saved.platform, saved.n_devices) != (machine.platform, machine.devices):
-            raise InputError(
-                f"{file}: its plan is for {saved.n_devices} {saved.platform} device(s), this machine has "
-                f"{machine.devices} {machine.platform}; run its suite ({saved.suite.name}) instead"
-            )
-        return saved
-
-    return _measure(out, _watcher(progress), campaign, targets, same_plan, None)
+    return _measure(_Request(None, saved, None, campaign, targets, _path(out), _watcher(progress)))
 
 
 def plan_for(suite: str | Path | Suite = "quick", *, seed: int | None = None) -> Plan:
     """The plan that `measure` would run here, without running it; its `Plan.describe` lists the points."""
     suite = suite if isinstance(suite, Suite) else load_suite(suite)
-    return _new_plan(suite, Machine.from_description(describe()), seed)
+    return make_plan(suite, Machine.from_description(describe()), _seed(seed))
 
 
 def failures_path(out: str | Path) -> Path:
@@ -118,8 +107,15 @@ def _watcher(progress: bool | Progress | None) -> Progress:
     return choose_progress(progress) if progress is None or isinstance(progress, bool) else progress
 
 
-def _new_plan(suite: Suite, machine: Machine, seed: int | None) -> Plan:
-    return make_plan(suite, machine, secrets.randbelow(2**31) if seed is None else seed)
+def _path(out: str | Path | None) -> Path | None:
+    path = None if out is None else Path(out)
+    if path is not None and path.suffix != ".parquet":
+        raise InputError(f"{path}: measurements are written as Parquet; name the file *.parquet")
+    return path
+
+
+def _seed(seed: int | None) -> int:
+    return secrets.randbelow(2**31) if seed is None else seed
 
 
 def _saved_plan(path: Path) -> Plan:
@@ -131,32 +127,54 @@ def _saved_plan(path: Path) -> Plan:
     return Plan.from_json(facts["plan"], source=str(path))
 
 
-def _measure(
-    out: str | Path | None,
-    watcher: Progress,
-    campaign: str | None,
-    targets: pd.DataFrame | None,
-    planner: Callable[[Machine], Plan],
-    suite: Suite | None,
-    seed: int | None = None,
-) -> pd.DataFrame:
-    path = None if out is None else Path(out)
-    if path is not None and path.suffix != ".parquet":
-        raise InputError(f"{path}: measurements are written as Parquet; name the file *.parquet")
+@dataclass(frozen=True)
+class _Request:
+    """What was asked for: a suite, or another file's plan."""
+
+    suite: Suite | None
+    plan: Plan | None
+    seed: int | None
+    campaign: str | None
+    targets: pd.DataFrame | None
+    path: Path | None
+    watcher: Progress
+
+    def make_plan(self, machine: Machine) -> Plan:
+        """The plan to run on this machine."""
+        if self.suite is not None:
+            return make_plan(self.suite, machine, _seed(self.seed))
+        assert self.plan is not None
+        there = (self.plan.platform, self.plan.n_devices)
+        if there != (machine.platform, machine.devices):
+            raise InputError(
+                f"the plan is for {there[1]} {there[0]} device(s), this machine has {machine.devices} "
+                f"{machine.platform}; run its suite ({self.plan.suite.name}) instead"
+            )
+        return self.plan
+
+    def wants(self, plan: Plan) -> bool:
+        """Whether a plan that was found is the one asked for."""
+        if self.plan is not None:
+            return plan.id == self.plan.id
+        return self.suite is not None and self.suite.on(plan.platform) == plan.suite
+
+
+def _measure(request: _Request) -> pd.DataFrame:
+    path = request.path
     with nullcontext() if path is None else exclusive(path):
         if path is not None and path.exists():
-            return _complete(path, suite, watcher)
+            return _complete(path, request)
         machine = Machine.from_description(describe())
-        run = _resume(path, planner, machine, campaign, watcher, suite, seed)
-        table = run.go(targets)
+        run = _begin(request, machine) if path is None else _begin_or_resume(path, request, machine)
+        table = run.go(request.targets)
         if path is not None:
             _write(table, path)
             run.remove()
         return table
 
 
-def _complete(path: Path, suite: Suite | None, watcher: Progress) -> pd.DataFrame:
-    """A file that is there already: returned if it is this suite's, refused otherwise."""
+def _complete(path: Path, request: _Request) -> pd.DataFrame:
+    """A file that is there already: returned if it holds what is asked for, refused otherwise."""
     import pandas as pd
 
     from bayesperf.store import read_measurements
@@ -166,52 +184,61 @@ def _complete(path: Path, suite: Suite | None, watcher: Progress) -> pd.DataFram
     if plan is None:
         raise InputError(f"{path}: exists and was not written by measure; name another file")
     saved = Plan.from_json(plan, source=str(path))
-    if suite is not None and suite.on(saved.platform) != saved.suite:
+    if not request.wants(saved):
         raise InputError(
-            f"{path}: exists and holds another suite ({saved.suite.name}, or another version); name another file"
+            f"{path}: exists and holds another plan (suite {saved.suite.name}, or another version of it); "
+            f"name another file"
         )
     failures = failures_path(path)
     table.attrs["failures"] = pd.read_parquet(failures) if failures.exists() else pd.DataFrame()
-    watcher.say(f"{path}: complete already, {len(table)} rows; nothing to measure")
+    _remove_merged(journal_path(path), saved)
+    request.watcher.say(f"{path}: complete already, {len(table)} rows; nothing to measure")
     return table
 
 
-def _resume(
-    path: Path | None,
-    planner: Callable[[Machine], Plan],
-    machine: Machine,
-    campaign: str | None,
-    watcher: Progress,
-    suite: Suite | None,
-    seed: int | None,
-) -> _Run:
-    found = None if path is None else read_journal(journal_path(path))
-    if path is None or found is None:
-        plan = planner(machine)
-        campaign = campaign or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        header = {"plan": plan.model_dump(mode="json"), "campaign": campaign}
-        journal = None if path is None else Journal(journal_path(path), header)
-        return _Run(plan, machine, campaign, watcher, journal)
-    source = str(journal_path(path))
+def _remove_merged(journal: Path, plan: Plan) -> None:
+    """Remove the journal of a run that was killed between writing its file and removing its journal."""
+    found = read_journal(journal)
+    if found is not None and Plan.from_json(found[0].get("plan"), source=str(journal)).id == plan.id:
+        journal.unlink()
+
+
+def _named(machine: Machine) -> str:
+    return f"{machine.target(machine.devices)} with {machine.stack}"
+
+
+def _begin(request: _Request, machine: Machine) -> _Run:
+    plan = request.make_plan(machine)
+    campaign = request.campaign or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    journal = None
+    if request.path is not None:
+        header = {"plan": plan.model_dump(mode="json"), "campaign": campaign, "machine": _named(machine)}
+        journal = Journal(journal_path(request.path), header)
+    return _Run(plan, machine, campaign, request.watcher, journal)
+
+
+def _begin_or_resume(path: Path, request: _Request, machine: Machine) -> _Run:
+    found = read_journal(journal_path(path))
+    if found is None:
+        return _begin(request, machine)
+    source, begun = str(journal_path(path)), str(found[0].get("campaign"))
     plan = Plan.from_json(found[0].get("plan"), source=source)
-    wanted = planner(machine) if suite is None else None
-    other = plan.suite != suite.on(plan.platform) if suite is not None else wanted is not None and wanted.id != plan.id
-    if other:
+    if not request.wants(plan):
         raise InputError(
             f"{source}: belongs to another run (suite {plan.suite.name}); move it away or name another file"
         )
-    if (plan.device, plan.n_devices, plan.stack) != (machine.device, machine.devices, machine.stack):
+    if found[0].get("machine") != _named(machine):
         raise InputError(
-            f"{source}: was begun on {plan.device} x{plan.n_devices} with {plan.stack}, this is {machine.device} "
-            f"x{machine.devices} with {machine.stack}; move it away or name another file"
+            f"{source}: was begun on {found[0].get('machine')}, this is {_named(machine)}; move it away or name "
+            f"another file"
         )
-    if seed not in (None, plan.seed):
+    if request.seed not in (None, plan.seed):
         raise InputError(f"{source}: was begun with seed {plan.seed}; leave the seed out, or name another file")
-    begun = str(found[0].get("campaign"))
-    if campaign not in (None, begun):
+    if request.campaign not in (None, begun):
         raise InputError(f"{source}: was begun as campaign {begun!r}; leave the campaign out, or name another file")
-    run = _Run(plan, machine, begun, watcher, Journal(journal_path(path), {}))
-    watcher.say(f"{path}: going on with a run that was ended; {len(run.done())} of {len(plan.points)} points are there")
+    run = _Run(plan, machine, begun, request.watcher, Journal(journal_path(path), {}))
+    done, total = len(run.done()), len(plan.points)
+    request.watcher.say(f"{path}: going on with a run that was ended; {done} of {total} points are there")
     return run
 
 

@@ -1,4 +1,23 @@
-"""From a run's journal to the contract's tables: measurements, failures, provenance."""
+"""From a run's journal to the contract's tables: measurements, failures, provenance.
+
+Beside the contract's columns a measured row has:
+
+======================== ==== ==================================================================================
+``bytes_write_allocate`` byte compulsory traffic plus one read of each line that is written without being read
+``scope``                     ``one`` device or ``all`` devices of the host
+``probe``, ``point_id``       which probe, which point of the plan
+``sentinel``                  whether the point is repeated in every campaign
+``attempts``                  how often it was measured; the least disturbed attempt is kept
+``cpu_threads``               processor time of the process over wall time: how many threads really ran
+``others_share``              share of the host's processors that other processes used meanwhile
+``steal_share``               share that the hypervisor took
+``waited_share``              share that our threads spent ready to run, waiting for a processor
+``setup_s``              s    placing data, tracing and compiling; ``compile_s`` of it
+``first_run_s``          s    the first run, never part of the fit
+``hlo_hash``                  hash of the optimised program that was timed
+``form``                      how its iterations were chained (see `bayesperf.probe`)
+======================== ==== ==================================================================================
+"""
 
 from __future__ import annotations
 

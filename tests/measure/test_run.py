@@ -84,7 +84,7 @@ def test_same_call_on_a_complete_file_measures_nothing(fault_suite: MakeSuite, t
     assert out.stat().st_mtime_ns == before
     assert list(again["time_s"]) == list(first["time_s"])
     assert list(again.attrs["failures"]["reason"]) == ["probe-error"]
-    with pytest.raises(InputError, match="another suite"):
+    with pytest.raises(InputError, match="another plan"):
         measure(fault_suite("fine"), out=out, progress=False)
 
 
@@ -187,8 +187,25 @@ def test_repeat_runs_the_same_plan_in_a_campaign_of_its_own(fault_suite: MakeSui
     assert set(second["campaign"]) == {"b"}
     joined = bp.concat([bp.read_measurements(tmp_path / f"{name}.parquet") for name in "ab"])
     assert len(joined) == 6
+    again = repeat(tmp_path / "a.parquet", out=tmp_path / "b.parquet", progress=False)
+    assert list(again["time_s"]) == list(second["time_s"])
     with pytest.raises(InputError, match="file of its own"):
         repeat(tmp_path / "a.parquet", out=tmp_path / "a.parquet")
+    measure(fault_suite("fine"), out=tmp_path / "c.parquet", progress=False)
+    with pytest.raises(InputError, match="another plan"):
+        repeat(tmp_path / "a.parquet", out=tmp_path / "c.parquet", progress=False)
+
+
+def test_journal_left_by_a_kill_after_the_merge_is_removed(fault_suite: MakeSuite, tmp_path: Path) -> None:
+    out, suite = tmp_path / "m.parquet", fault_suite("slow", n=3)
+    process = start(suite, out, points=1)
+    process.kill()
+    process.wait()
+    journal = journal_path(out).read_bytes()
+    measure(suite, out=out, progress=False)
+    journal_path(out).write_bytes(journal)
+    measure(suite, out=out, progress=False)
+    assert not journal_path(out).exists()
 
 
 def test_repeat_of_a_foreign_table_is_refused(tmp_path: Path, make_table: Any) -> None:
@@ -252,6 +269,10 @@ def test_resumed_run_keeps_seed_and_campaign(fault_suite: MakeSuite, tmp_path: P
         measure(suite, out=out, seed=6, progress=False)
     with pytest.raises(InputError, match="begun as campaign"):
         measure(suite, out=out, campaign="another", progress=False)
+    journal = journal_path(out).read_text()
+    journal_path(out).write_text(journal.replace('"machine": "', '"machine": "another-'))
+    with pytest.raises(InputError, match="was begun on another-"):
+        measure(suite, out=out, progress=False)
     assert len(finished(out)) >= 1
 
 
