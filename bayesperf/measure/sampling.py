@@ -68,26 +68,27 @@ def choose_counts(
         runs.append((count, timer(count)))
         return runs[-1][1]
 
-    timed(1)  # the first run touches memory and finishes lazy set-up
-    count, seconds = 1, timed(1)
-    if seconds > too_slow_s:
+    timed(1)  # touches memory and finishes lazy set-up
+    launch = min(timed(1), runs[0][1])
+    if launch > too_slow_s:
         raise MeasurementError(
-            "too-slow", f"one iteration takes {seconds:.3g} s, more than the {too_slow_s:.3g} s that the suite allows"
+            "too-slow", f"one iteration takes {launch:.3g} s, more than the {too_slow_s:.3g} s that the suite allows"
         )
-    while count < most:
-        if seconds >= longest_s / 4:
-            # Once more: a hiccup of the machine must not pass for work.
-            seconds = min(seconds, timed(count))
-            if seconds >= longest_s / 4:
-                break
-        growth = longest_s / 2 / seconds if seconds > 0 else 16
-        count = min(most, max(2 * count, int(count * min(growth, 16))))
-        seconds = timed(count)
-    if seconds < longest_s / 100:
+    if launch >= longest_s:
+        return (1, 2, 3), tuple(runs)
+    count, beyond = 1, 0.0
+    while count < most and beyond < longest_s / 4:
+        growth = longest_s / 2 / beyond if beyond > 0 else longest_s / max(launch, 1e-9)
+        count = min(most, max(2 * count, int(count * min(growth, 16.0))))
+        # What the iterations beyond the first take; once more if enough, as a hiccup must not pass for work.
+        beyond = timed(count) - launch
+        if beyond >= longest_s / 4:
+            beyond = min(beyond, timed(count) - launch)
+    if beyond < longest_s / 100:
         raise MeasurementError(
-            "does-not-grow", f"{count} iterations take {seconds:.3g} s: the work is folded away or the clock is broken"
+            "does-not-grow", f"{count} iterations take {runs[-1][1]:.3g} s: the work is folded away or the clock broken"
         )
-    longest = min(most, max(3, round(count * longest_s / seconds)))
+    longest = min(most, max(3, round((count - 1) * longest_s / beyond)))
     if longest < 4:
         return (1, 2, 3), tuple(runs)
     return (max(1, longest // 4), longest // 2, longest), tuple(runs)
