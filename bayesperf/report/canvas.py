@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import functools
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -14,8 +16,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bayesperf.report.words import scale_of
+from bayesperf.store import atomic_write
 
-__all__ = ["COLOURS", "GREY", "INK", "MARKERS", "label_axis", "new_figure", "style", "to_uri"]
+__all__ = ["COLOURS", "GREY", "INK", "MARKERS", "label_axis", "new_figure", "style", "styled", "to_png", "to_uri"]
 
 INK, GREY = "#22272e", "#8a919c"
 
@@ -72,15 +75,48 @@ def new_figure(width: float = 5.4, height: float = 3.7) -> tuple[Figure, Axes]:
     return figure, figure.add_subplot()
 
 
-def to_uri(draw: Callable[[], Figure]) -> str:
-    """Draw in the reports' style and return the figure as a ``data:`` address of an SVG image.
+def styled[**P, R](draw: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function that draws, so that it draws in the reports' style."""
+
+    @functools.wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
+        with style():
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def to_uri(figure: Figure) -> str:
+    """Return a figure as a ``data:`` address of an SVG image.
 
     An image, not inline markup: whatever text is in it, an image runs no script and loads nothing.
     """
+    buffer = io.BytesIO()
     with style():
-        buffer = io.BytesIO()
-        draw().savefig(buffer, format="svg", metadata={"Date": None})
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
     return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+
+def to_png(figures: Sequence[Figure], path: str | Path, *, dpi: float = 160) -> None:
+    """Write figures side by side as one PNG file, atomically."""
+    from PIL import Image
+
+    images = []
+    for figure in figures:
+        buffer = io.BytesIO()
+        with style():
+            figure.savefig(buffer, format="png", dpi=dpi)
+        images.append(Image.open(buffer).convert("RGB"))
+    page = Image.new("RGB", (sum(i.width for i in images), max(i.height for i in images)), "white")
+    left = 0
+    for image in images:
+        page.paste(image, (left, 0))
+        left += image.width
+
+    def write(temporary: Path) -> None:
+        page.quantize(64).save(temporary, format="png", optimize=True)
+
+    atomic_write(path, write)
 
 
 def label_axis(axes: Axes, which: str, unit: str) -> None:

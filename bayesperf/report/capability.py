@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from bayesperf.report import content, figures
+from bayesperf.report.canvas import to_uri
 from bayesperf.report.evidence import Evidence, flatten
 from bayesperf.report.page import render, write_page
 from bayesperf.report.words import count
@@ -138,5 +139,5 @@ def target_figures(profile: Profile, heldout: pd.DataFrame | None, seed: int) ->
         roof = figures.roofline(profile, target, heldout, seed=seed)
         memory = figures.bandwidth(profile, target, seed=seed)
         if roof or memory:
-            found.append({"target": target, "roofline": roof, "bandwidth": memory})
+            found.append({"target": target, "roofline": roof and to_uri(roof), "bandwidth": memory and to_uri(memory)})
     return found

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from bayesperf.report import figures
+from bayesperf.report.canvas import to_uri
 from bayesperf.report.evidence import Evidence
 from bayesperf.report.words import configuration, count, interval, number, percent, quantity, records
 
@@ -143,8 +144,8 @@ def heldout(validation: Validation | None, evidence: Evidence) -> dict[str, Any]
     return {
         "predictions": heldout_rows(validation, evidence),
         "scores": scores(validation.scores),
-        "heldout_figure": figures.heldout(validation.rows),
-        "coverage_figure": figures.coverage(validation.rows["pit"]),
+        "heldout_figure": to_uri(figures.heldout(validation.rows)),
+        "coverage_figure": to_uri(figures.coverage(validation.rows["pit"])),
     }
 
 

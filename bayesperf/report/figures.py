@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
-from bayesperf.report.canvas import COLOURS, GREY, INK, MARKERS, label_axis, new_figure, to_uri
+from bayesperf.report.canvas import COLOURS, GREY, INK, MARKERS, label_axis, new_figure, styled
 from bayesperf.report.words import configuration, records
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ MOST_CURVES = len(COLOURS)
 # Roofline.
 
 
-def roofline(profile: Profile, target: str, heldout: pd.DataFrame | None, *, seed: int) -> str | None:
+@styled
+def roofline(profile: Profile, target: str, heldout: pd.DataFrame | None, *, seed: int) -> Figure | None:
     """Rate over arithmetic intensity: predictive bands over the measured points; None without such points.
 
     One band per element type, for the operation of that type that reached the highest rate, with the traffic of its
@@ -43,26 +44,23 @@ def roofline(profile: Profile, target: str, heldout: pd.DataFrame | None, *, see
     dtypes = _by_best(fitted, "dtype", "rate")[:MOST_CURVES]
     curves = {dtype: _roof(profile, target, fitted[fitted["dtype"] == dtype], seed) for dtype in dtypes}
 
-    def draw() -> Figure:
-        figure, axes = new_figure()
-        for at, dtype in enumerate(dtypes):
-            x, low, mid, high = curves[dtype]
-            axes.fill_between(x, low, high, color=COLOURS[at], alpha=0.18, linewidth=0)
-            axes.plot(x, mid, color=COLOURS[at], label=dtype)
-            points = fitted[fitted["dtype"] == dtype]
-            axes.plot(points["intensity"], points["rate"], MARKERS[at], color=COLOURS[at], ms=3.6, alpha=0.75)
-            points = other[other["dtype"] == dtype]
-            axes.plot(points["intensity"], points["rate"], MARKERS[at], color=COLOURS[at], mfc="white", ms=4.4)
-        if len(other):
-            axes.plot([], [], "o", color=INK, mfc="white", ms=4.4, label="held out, never fitted")
-        axes.set(xscale="log", yscale="log", xlabel="arithmetic intensity, FLOP per byte")
-        axes.set_title("rate attained, with 90 % predictive band")
-        label_axis(axes, "y", "FLOP/s")
-        label_axis(axes, "x", "1")
-        axes.legend(loc="lower right")
-        return figure
-
-    return to_uri(draw)
+    figure, axes = new_figure()
+    for at, dtype in enumerate(dtypes):
+        x, low, mid, high = curves[dtype]
+        axes.fill_between(x, low, high, color=COLOURS[at], alpha=0.18, linewidth=0)
+        axes.plot(x, mid, color=COLOURS[at], label=dtype)
+        points = fitted[fitted["dtype"] == dtype]
+        axes.plot(points["intensity"], points["rate"], MARKERS[at], color=COLOURS[at], ms=3.6, alpha=0.75)
+        points = other[other["dtype"] == dtype]
+        axes.plot(points["intensity"], points["rate"], MARKERS[at], color=COLOURS[at], mfc="white", ms=4.4)
+    if len(other):
+        axes.plot([], [], "o", color=INK, mfc="white", ms=4.4, label="held out, never fitted")
+    axes.set(xscale="log", yscale="log", xlabel="arithmetic intensity, FLOP per byte")
+    axes.set_title("rate attained, with 90 % predictive band")
+    label_axis(axes, "y", "FLOP/s")
+    label_axis(axes, "x", "1")
+    axes.legend(loc="lower right")
+    return figure
 
 
 def _with_rates(table: pd.DataFrame) -> pd.DataFrame:
@@ -102,7 +100,8 @@ def _times(profile: Profile, target: str, workloads: pd.DataFrame, seed: int) ->
 # Bandwidth.
 
 
-def bandwidth(profile: Profile, target: str, *, seed: int) -> str | None:
+@styled
+def bandwidth(profile: Profile, target: str, *, seed: int) -> Figure | None:
     """Bandwidth over the working set: the predictive band of the best-swept operation over all that stream."""
     rows = profile.table[(profile.table["target"] == target) & (profile.table["bytes"] > 0)]
     if "working_set_bytes" not in rows:
@@ -117,27 +116,24 @@ def bandwidth(profile: Profile, target: str, *, seed: int) -> str | None:
     ops = [str(op) for op in swept.index[:MOST_CURVES]]
     x, low, mid, high = _sweep(profile, target, rows[rows["op"] == ops[0]], seed)
 
-    def draw() -> Figure:
-        figure, axes = new_figure()
-        axes.fill_between(x, low, high, color=COLOURS[0], alpha=0.18, linewidth=0)
-        axes.plot(x, mid, color=COLOURS[0])
-        for at, op in enumerate(ops):
-            points = rows[rows["op"] == op]
-            face = COLOURS[at] if at == 0 else "none"
-            axes.plot(
-                points["working_set_bytes"], points["rate"], MARKERS[at], color=COLOURS[at], mfc=face, ms=3.8, label=op
-            )
-        axes.set(xscale="log", yscale="log", xlabel="working set")
-        axes.set_title(f"bandwidth, with 90 % predictive band of {ops[0]}")
-        axes.xaxis.set_major_locator(LogLocator(base=2, numticks=7))
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
-        label_axis(axes, "x", "B")
-        label_axis(axes, "y", "B/s")
-        axes.legend(loc="best")
-        return figure
-
-    return to_uri(draw)
+    figure, axes = new_figure()
+    axes.fill_between(x, low, high, color=COLOURS[0], alpha=0.18, linewidth=0)
+    axes.plot(x, mid, color=COLOURS[0])
+    for at, op in enumerate(ops):
+        points = rows[rows["op"] == op]
+        face = COLOURS[at] if at == 0 else "none"
+        axes.plot(
+            points["working_set_bytes"], points["rate"], MARKERS[at], color=COLOURS[at], mfc=face, ms=3.8, label=op
+        )
+    axes.set(xscale="log", yscale="log", xlabel="working set")
+    axes.set_title(f"bandwidth, with 90 % predictive band of {ops[0]}")
+    axes.xaxis.set_major_locator(LogLocator(base=2, numticks=7))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+    label_axis(axes, "x", "B")
+    label_axis(axes, "y", "B/s")
+    axes.legend(loc="best")
+    return figure
 
 
 def _sweep(profile: Profile, target: str, rows: pd.DataFrame, seed: int) -> tuple[np.ndarray, ...]:
@@ -160,7 +156,8 @@ def _sweep(profile: Profile, target: str, rows: pd.DataFrame, seed: int) -> tupl
 # Held-out workloads.
 
 
-def heldout(rows: pd.DataFrame) -> str:
+@styled
+def heldout(rows: pd.DataFrame) -> Figure:
     """Measured against predicted time of every held-out configuration, with its 90 % predictive interval.
 
     Parameters
@@ -168,7 +165,7 @@ def heldout(rows: pd.DataFrame) -> str:
     rows
         One row per configuration, with ``measured_s``, ``median_s``, ``lower_s``, ``upper_s`` and ``inside``.
     """
-    return to_uri(lambda: _listed(rows) if len(rows) <= MOST_ROWS else _cloud(rows))
+    return _listed(rows) if len(rows) <= MOST_ROWS else _cloud(rows)
 
 
 def _listed(rows: pd.DataFrame) -> Figure:
@@ -226,7 +223,8 @@ def _cloud(rows: pd.DataFrame) -> Figure:
 # Coverage.
 
 
-def coverage(pit: Any) -> str:
+@styled
+def coverage(pit: Any) -> Figure:
     """Share of held-out configurations inside central intervals of every probability.
 
     Parameters
@@ -239,18 +237,15 @@ def coverage(pit: Any) -> str:
     levels = np.linspace(0.0, 1.0, 101)
     achieved = (centred[:, None] <= levels).mean(axis=0) if len(centred) else np.full(101, np.nan)
 
-    def draw() -> Figure:
-        figure, axes = new_figure(3.9, 3.7)
-        axes.plot([0, 1], [0, 1], "--", color=GREY, linewidth=1.0, label="as promised")
-        axes.step(levels, achieved, where="post", color=COLOURS[0], label="achieved")
-        at = float((centred <= 0.9).mean()) if len(centred) else np.nan
-        axes.plot([0.9], [at], "o", color=COLOURS[0], ms=5.5)
-        axes.set(xlabel="probability of the interval", ylabel="share inside", xlim=(0, 1), ylim=(0, 1.02))
-        axes.set_title("coverage of held-out workloads")
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 0.9]))
-            axis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
-        axes.legend(loc="upper left")
-        return figure
-
-    return to_uri(draw)
+    figure, axes = new_figure(3.9, 3.7)
+    axes.plot([0, 1], [0, 1], "--", color=GREY, linewidth=1.0, label="as promised")
+    axes.step(levels, achieved, where="post", color=COLOURS[0], label="achieved")
+    at = float((centred <= 0.9).mean()) if len(centred) else np.nan
+    axes.plot([0.9], [at], "o", color=COLOURS[0], ms=5.5)
+    axes.set(xlabel="probability of the interval", ylabel="share inside", xlim=(0, 1), ylim=(0, 1.02))
+    axes.set_title("coverage of held-out workloads")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 0.9]))
+        axis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
+    axes.legend(loc="upper left")
+    return figure
