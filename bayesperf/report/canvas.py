@@ -114,7 +114,7 @@ def to_png(figures: Sequence[Figure], path: str | Path, *, dpi: float = 160) -> 
         left += image.width
 
     def write(temporary: Path) -> None:
-        page.quantize(64).save(temporary, format="png", optimize=True)
+        page.save(temporary, format="png", optimize=True)
 
     atomic_write(path, write)
 

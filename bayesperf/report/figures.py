@@ -113,7 +113,8 @@ def bandwidth(profile: Profile, target: str, *, seed: int) -> Figure | None:
     swept = rows.groupby("op")["working_set_bytes"].nunique().sort_values(ascending=False, kind="stable")
     if swept.empty or swept.iloc[0] < 3:
         return None
-    ops = [str(op) for op in swept.index[:MOST_CURVES]]
+    # An operation measured at one size says nothing of a sweep.
+    ops = [str(op) for op in swept.index[swept > 1][:MOST_CURVES]]
     x, low, mid, high = _sweep(profile, target, rows[rows["op"] == ops[0]], seed)
 
     figure, axes = new_figure()
