@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from bayesperf.prediction.fit import fit as fit
     from bayesperf.measure.run import measure as measure
+    from bayesperf.prediction.fit import fit as fit
     from bayesperf.prediction.profile import Profile as Profile
     from bayesperf.prediction.profile import load_profile as load_profile
     from bayesperf.specs import read_targets as read_targets

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -36,16 +36,21 @@ class Request:
     Parameters
     ----------
     campaign
-        Name of a measured campaign, or None for a fresh one.
+        Name of a measured campaign, or None for one that was not measured.
     stack
         Name of a software stack, or None for the one that was measured.
-    mean
-        Predict the mean over campaigns: no campaign effect at all.
+    effect
+        What an unmeasured campaign does: ``fresh`` draws its effect, ``mean`` is the mean over campaigns, ``none``
+        leaves the parameters as the table has them.
+    own
+        Each workload in the campaign and stack that its own row names, as validation does. With ``fresh``, none of
+        them counts as measured, and the rows of one campaign share its effect.
     """
 
     campaign: str | None = None
     stack: str | None = None
-    mean: bool = False
+    effect: Literal["fresh", "mean", "none"] = "fresh"
+    own: bool = False
 
 
 @dataclass(frozen=True)

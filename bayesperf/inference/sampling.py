@@ -130,7 +130,9 @@ def log_densities(model: pm.Model, tree: xr.DataTree) -> xr.DataTree:
     groups = {"log_likelihood": plain.observed_RVs, "log_prior": plain.free_RVs}
     terms = [plain.logp(vars=variables, sum=False) for variables in groups.values()]
     flat = vectorize_graph([term for group in terms for term in group], replace=batched)
-    results = iter(pytensor.function(list(batched.values()), flat, mode=_plain_mode(), on_unused_input="ignore")(*values))
+    results = iter(
+        pytensor.function(list(batched.values()), flat, mode=_plain_mode(), on_unused_input="ignore")(*values)
+    )
     shape = (posterior.sizes["chain"], posterior.sizes["draw"])
     coords = {dim: posterior[dim].values for dim in ("chain", "draw")}
     return xr.DataTree.from_dict(

@@ -19,7 +19,7 @@ from bayesperf.prediction.support import support_of
 from bayesperf.schema import validate_workloads
 
 if TYPE_CHECKING:
-    from bayesperf.validation.validate import Validation
+    from bayesperf.validation.result import Validation
 
 __all__ = ["LEARNED", "Profile", "load_profile"]
 
@@ -34,22 +34,22 @@ class Profile:
     """
 
     def __init__(self, inference: Inference):
-        self._inference = inference
+        self.inference = inference
 
     @property
     def tree(self) -> xr.DataTree:
         """ArviZ's groups: posterior, sample_stats, prior, prior_predictive, log_likelihood, log_prior, ..."""
-        return self._inference.tree
+        return self.inference.tree
 
     @property
     def table(self) -> pd.DataFrame:
         """The fitted rows, without their raw samples."""
-        return self._inference.rows
+        return self.inference.rows
 
     @property
     def spec_sheets(self) -> pd.DataFrame | None:
         """Spec sheets that served as priors."""
-        return self._inference.targets
+        return self.inference.targets
 
     @property
     def targets(self) -> list[str]:
@@ -59,7 +59,7 @@ class Profile:
     @property
     def model(self) -> PerformanceModel:
         """The model that was fitted."""
-        return self._inference.model
+        return self.inference.model
 
     @property
     def model_name(self) -> str:
@@ -69,7 +69,7 @@ class Profile:
     @property
     def gate(self) -> list[Check]:
         """The diagnostics gate, check by check."""
-        return self._inference.checks
+        return self.inference.checks
 
     @property
     def converged(self) -> bool:
@@ -79,7 +79,7 @@ class Profile:
     @property
     def facts(self) -> dict[str, Any]:
         """Versions, seed, sampler settings, data fingerprint, effective numbers, what was left out, caveats."""
-        return self._inference.facts
+        return self.inference.facts
 
     def draws(self, group: str = "posterior", limit: int | None = None) -> Draws:
         """Draws by variable, chains joined, first axis the draw.
@@ -107,9 +107,9 @@ class Profile:
         """
         tail = (1 - interval) / 2
         levels = [0.5, tail, 1 - tail]
-        observed = self.model.observations(self._inference.encoded)["measurement_ids"]
-        posterior = self.model.quantities(self._inference.encoded, self.draws())
-        prior = self.model.quantities(self._inference.encoded, self.draws("prior"))
+        observed = self.model.observations(self.inference.encoded)["measurement_ids"]
+        posterior = self.model.quantities(self.inference.encoded, self.draws())
+        prior = self.model.quantities(self.inference.encoded, self.draws("prior"))
         rows = []
         for after, before in zip(posterior, prior, strict=True):
             shrunk = 1.0 - float(np.var(np.log(after.draws)) / np.var(np.log(before.draws)))
@@ -187,10 +187,10 @@ class Profile:
         table = self._with_target(validate_workloads(_frame(workloads)), target)
         rng = np.random.default_rng(seed)
         predicted = self.model.predict(
-            self._inference.encoded,
+            self.inference.encoded,
             self.draws(limit=draws),
             table,
-            Request(campaign, stack, mean),
+            Request(campaign, stack, "mean" if mean else "fresh"),
             self._sheets(targets),
             rng,
         )
@@ -224,7 +224,7 @@ class Profile:
         """Write the profile as one NetCDF file that ArviZ opens, atomically."""
         from bayesperf.prediction.files import write_profile
 
-        write_profile(self._inference, Path(path))
+        write_profile(self.inference, Path(path))
 
 
 def _frame(workloads: pd.DataFrame | Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from bayesperf.models.roofline.hierarchy import (
     main_location,
     members_of,
     memory_location,
+    operation_centring,
     overhead_location,
     rate_location,
     row_terms,
@@ -76,6 +77,12 @@ def _cells(name: str, location: Any, spread: Any, informed: Any, dim: str) -> An
     return pm.Deterministic(name, pt.switch(centred, raw, location + spread * raw), dims=dim)
 
 
+def _operations(name: str, spread: Any, centring: Any) -> Any:
+    """Effects of operation families around the mean of those measured, which the level above already holds."""
+    raw = pm.Normal(f"{name}_raw", 0.0, 1.0, dims="op")
+    return pm.Deterministic(name, spread * pt.dot(pt.as_tensor(centring), raw), dims="op")
+
+
 def _spread(name: str, median: float, members: int) -> Any:
     """Scale of a level: learned from enough members, else fixed at the prior median (and stored as if drawn)."""
     if members >= MIN_MEMBERS:
@@ -96,9 +103,9 @@ def _parameters(encoded: Encoded) -> dict[str, Any]:
     rate_ops, memory_ops = len({o for _, o, _ in labels.of("rate")}), len({o for _, o in labels.of("memory")})
     p["operation_spread"] = _spread("operation_spread", PRIORS.operation_spread, rate_ops)
     p["memory_operation_spread"] = _spread("memory_operation_spread", PRIORS.memory_operation_spread, memory_ops)
-    everywhere = np.zeros(len(labels.of("op")), dtype=bool)
-    p["operation_rate"] = _cells("operation_rate", 0.0, p["operation_spread"], everywhere, "op")
-    p["operation_memory"] = _cells("operation_memory", 0.0, p["memory_operation_spread"], everywhere, "op")
+    by_rate, by_memory = operation_centring(labels)
+    p["operation_rate"] = _operations("operation_rate", p["operation_spread"], by_rate)
+    p["operation_memory"] = _operations("operation_memory", p["memory_operation_spread"], by_memory)
     if labels.of("unit"):
         location = unit_rate_location(pt, p, members, sheets)
         spread = unit_spread(sheets, p["efficiency_spread"], pt)
@@ -162,15 +169,16 @@ def _likelihood(encoded: Encoded, p: dict[str, Any]) -> None:
     log_time = smooth_roofline(pt, *terms, p["sharpness"])
     if "campaign" in p:
         log_time = log_time + p["campaign"][codes.campaign]
+    # Observations are data, so that a compiled model can be given another simulated set.
+    observed = pm.Data("observed_log_time", encoded.log_time, dims="observation")
     misfit = p["misfit"][codes.noise]
     variance = misfit**2 + encoded.within
     if "repeat" in p:
         variance = variance + p["repeat"][codes.noise] ** 2 * encoded.repeat_weight
-    pm.StudentT(
-        "log_time", nu=p["tail"], mu=log_time, sigma=pt.sqrt(variance), observed=encoded.log_time, dims="observation"
-    )
+    pm.StudentT("log_time", nu=p["tail"], mu=log_time, sigma=pt.sqrt(variance), observed=observed, dims="observation")
     if "repeat" in p:
         scatter = encoded.scatter
         # Variance of Student-t noise is its squared scale times nu / (nu - 2).
         expected = p["repeat"][scatter.noise] ** 2 * p["tail"] / (p["tail"] - 2.0) + scatter.within
-        pm.Gamma("scatter", alpha=scatter.dof / 2.0, beta=0.5 / expected, observed=scatter.square, dims="repeated")
+        square = pm.Data("observed_scatter", scatter.square, dims="repeated")
+        pm.Gamma("scatter", alpha=scatter.dof / 2.0, beta=0.5 / expected, observed=square, dims="repeated")

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from bayesperf.configurations import configurations
 from bayesperf.model import Floats
 from bayesperf.models.roofline.curve import Curves, curves_for
 from bayesperf.models.roofline.priors import PRIORS
 from bayesperf.models.roofline.units import typical_offset, unit_of
-from bayesperf.schema import SHAPE_COLUMNS
 from bayesperf.specs import spec_of
 
 __all__ = ["Codes", "Encoded", "Label", "Labels", "Scatter", "Sheets", "code_rows", "encode", "sheets_for"]
@@ -118,7 +118,10 @@ class Scatter:
 
 @dataclass(frozen=True)
 class Encoded:
-    """A coded table, ready to be built or predicted from. (observation,) unless said."""
+    """A coded table, ready to be built or predicted from. (observation,) unless said.
+
+    `shows_bandwidth` (memory cell,) marks the cells in some row of which memory takes much of the time.
+    """
 
     labels: Labels
     codes: Codes
@@ -128,6 +131,7 @@ class Encoded:
     within: Floats
     repeat_weight: Floats
     ids: list[list[str]]
+    shows_bandwidth: npt.NDArray[np.bool_]
     informed: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
     devices: dict[str, str] = field(default_factory=dict)
@@ -148,71 +152,38 @@ class Encoded:
 
 def encode(table: pd.DataFrame, targets: pd.DataFrame | None) -> Encoded:
     """Code a checked measurement table."""
-    table = table.reset_index(drop=True)
     kinds, devices = _default_kinds(table), devices_of(table)
-    groups = _configurations(table)
-    first = table.iloc[groups.groupby(groups).head(1).index].reset_index(drop=True)
+    summary = configurations(table)
     labels = Labels()
-    codes = code_rows(first, labels, kinds)
-    log_time = np.log(table["time_s"].to_numpy(float))
-    summary = _summarise(table, groups.to_numpy(), log_time)
-    repeated = summary["count"] > 1
+    codes = code_rows(summary.first, labels, kinds)
+    repeated = summary.count > 1
     scatter = Scatter(
         noise=codes.noise[repeated],
-        dof=summary["count"][repeated] - 1.0,
-        square=summary["square"][repeated],
-        within=summary["within"][repeated],
+        dof=summary.count[repeated] - 1.0,
+        square=summary.square[repeated],
+        within=summary.within[repeated],
     )
-    ids = table["measurement_id"].groupby(groups.to_numpy(), sort=True).agg(list).tolist()
-    gaps = _term_gaps(codes, labels, summary["median"])
+    gaps = _term_gaps(codes, labels, summary.log_time)
+    shows = gaps[1] > NEAR
     working_sets = {
-        t: codes.log_working_set[(codes.target == code) & (gaps[1] > NEAR)]
-        for code, (t,) in enumerate(labels.of("target"))
+        target: codes.log_working_set[(codes.target == code) & shows]
+        for code, (target,) in enumerate(labels.of("target"))
     }
+    sheets = sheets_for(labels, targets, devices, working_sets)
     return Encoded(
         labels=labels,
         codes=codes,
-        sheets=sheets_for(labels, targets, devices, working_sets),
+        sheets=sheets,
         scatter=scatter,
-        log_time=summary["median"],
-        within=summary["within"] * summary["weight"],
-        repeat_weight=summary["weight"],
-        ids=ids,
-        informed=_informed(codes, labels, scatter, *gaps),
+        log_time=summary.log_time,
+        within=summary.within * summary.weight,
+        repeat_weight=summary.weight,
+        ids=summary.ids,
+        shows_bandwidth=_any(codes.memory, shows, len(labels.of("memory"))),
+        informed=_informed(codes, labels, scatter, sheets.curves.anchor, *gaps),
         kinds=kinds,
         devices=devices,
     )
-
-
-def _configurations(table: pd.DataFrame) -> pd.Series:
-    """Code of each row's configuration, by first appearance."""
-    names = ["target", "op", "dtype", "flops", "bytes", "working_set_bytes", "parallelism", "message_bytes"]
-    names += ["n_devices", "campaign", "stack", "condition", "statistic", *SHAPE_COLUMNS]
-    keys = [name for name in names if name in table]
-    return table.groupby(keys, dropna=False, sort=False).ngroup()
-
-
-def _summarise(table: pd.DataFrame, groups: Codes1, log_time: Floats) -> dict[str, Floats]:
-    by = pd.Series(log_time).groupby(groups, sort=True)
-    count = by.count().to_numpy(float)
-    median = by.median().to_numpy(float)
-    square = by.var(ddof=1).fillna(0.0).to_numpy(float) * (count - 1.0)
-    relative = np.zeros(len(table))
-    if "time_se_s" in table:
-        relative = (table["time_se_s"].to_numpy(float) / table["time_s"].to_numpy(float)) ** 2
-    within = pd.Series(np.nan_to_num(relative)).groupby(groups, sort=True).mean().to_numpy(float)
-    # Variance of the median of n normal values over the variance of one: 1 and 1/2 for n = 1 and 2, then close
-    # to pi / (2 n + 1.14) (Maritz and Jarrett; within 2 % for n >= 3).
-    weight = np.where(count <= 2, 1.0 / count, np.pi / (2.0 * count + 1.14))
-    # The resolution of a clock: repeats that agree to the last digit do not prove a noise of zero.
-    floor = 1e-8 * np.maximum(count - 1.0, 0.0)
-    return {
-        "count": count,
-        "median": median,
-        "square": np.maximum(square, floor),
-        "within": within,
-        "weight": weight,
-    }
 
 
 def devices_of(table: pd.DataFrame) -> dict[str, str]:
@@ -379,19 +350,21 @@ def _term_gaps(codes: Codes, labels: Labels, log_time: Floats) -> tuple[Floats, 
 
 
 def _informed(
-    codes: Codes, labels: Labels, scatter: Scatter, compute: Floats, memory: Floats
+    codes: Codes, labels: Labels, scatter: Scatter, anchor: Floats, compute: Floats, memory: Floats
 ) -> dict[str, npt.NDArray[np.bool_]]:
     """Which cells their own data determine (sampled centred) and which their prior does (non-centred).
 
-    A rate is informed when its term alone would take at least 30 % of some row's time; an overhead, when both terms
+    A rate is informed when its term alone would take at least 30 % of some row's time (for bandwidth: of a row at its
+    target's anchor, as elsewhere only its sum with the curve's drops is known); an overhead, when both terms
     leave 40 % or more of some row's time unexplained; a noise scale, by enough rows.
     """
     idle = np.maximum(compute, memory) < np.log(0.6)
+    at_anchor = codes.log_working_set >= anchor[codes.target] - np.log(2.0)
     rows = np.bincount(codes.noise, minlength=len(labels.of("noise")))
     repeats = np.bincount(scatter.noise, scatter.dof, minlength=len(labels.of("noise")))
     return {
         "rate": _any(codes.rate, compute > NEAR, len(labels.of("rate"))),
-        "memory": _any(codes.memory, memory > NEAR, len(labels.of("memory"))),
+        "memory": _any(codes.memory, (memory > NEAR) & at_anchor, len(labels.of("memory"))),
         "overhead": _any(codes.overhead, idle, len(labels.of("overhead"))),
         "misfit": rows >= ENOUGH_ROWS,
         "repeat": repeats >= ENOUGH_ROWS,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bayesperf.model import Floats
 from bayesperf.models.roofline.curve import code_curve, log_bandwidth
 from bayesperf.models.roofline.encode import Codes, Labels, Sheets
 from bayesperf.models.roofline.physics import ABSENT, unit_location
@@ -27,6 +28,7 @@ __all__ = [
     "main_location",
     "members_of",
     "memory_location",
+    "operation_centring",
     "overhead_location",
     "rate_location",
     "row_terms",
@@ -65,6 +67,24 @@ def members_of(labels: Labels) -> Members:
         launch_chained=np.array([kind == "chained" for _, kind in labels.of("launch")], dtype=bool),
         overhead_launch=labels.parents("overhead", "launch", (0, 2)),
     )
+
+
+def operation_centring(labels: Labels) -> tuple[Floats, Floats]:
+    """Give the matrices (op, op) that centre operation effects.
+
+    In rate they are centred among the families of one kind of unit, in bandwidth
+    among all that move bytes. Families that are not concerned have zero rows.
+    """
+    ops = [op for (op,) in labels.of("op")]
+    kinds = {op: unit_of(op, "").partition(":")[0] for _, op, _ in labels.of("rate")}
+    moving = {op: "memory" for _, op in labels.of("memory")}
+    return _centring([kinds.get(op) for op in ops]), _centring([moving.get(op) for op in ops])
+
+
+def _centring(group: list[str | None]) -> Floats:
+    same = np.array([[a is not None and a == b for b in group] for a in group], dtype=float).reshape(len(group), -1)
+    members = np.maximum(same.sum(axis=1, keepdims=True), 1.0)
+    return np.asarray(np.diag(np.diag(same)) - same / members)
 
 
 def unit_rate_location(xp: Any, p: Mapping[str, Any], members: Members, sheets: Sheets) -> Any:

@@ -79,7 +79,7 @@ def predict(
     codes = code_rows(table, labels, encoded.kinds)
     sheets = sheets_for(labels, targets, devices_of(table) | encoded.devices, {}, encoded.sheets)
     members = members_of(labels)
-    x = _extend(draws, labels, sheets, members, rng)
+    x = _extend(draws, encoded, labels, sheets, members, rng)
     notes = _extend_campaigns(x, encoded, labels, request)
     terms = row_terms(np, x.p, codes, members, sheets)
     sharpness = x.scalar("sharpness")
@@ -114,8 +114,14 @@ def _circumstances(
             hint = "A target that was not measured needs its row in the spec sheets (targets=)"
             raise UnknownNameError("target", str(name), known, hint=hint)
         campaigns[name] = _campaign(encoded, name, request)
+    table = workloads.reset_index(drop=True)
+    if request.own:
+        if request.effect == "fresh" and "campaign" in table:
+            # A name that no measured campaign has: what is measured there is not to be used.
+            return table.assign(campaign=[f"fresh {c if isinstance(c, str) else ''}" for c in table["campaign"]])
+        return table
     chosen = [campaigns[name] for name in workloads["target"]]
-    return workloads.reset_index(drop=True).assign(campaign=[c for c, _ in chosen], stack=[s for _, s in chosen])
+    return table.assign(campaign=[c for c, _ in chosen], stack=[s for _, s in chosen])
 
 
 def _campaign(encoded: Encoded, target: str, request: Request) -> tuple[str, str]:
@@ -132,13 +138,17 @@ def _campaign(encoded: Encoded, target: str, request: Request) -> tuple[str, str
     raise UnknownNameError(f"campaign of {target}", request.campaign, [" / ".join(filter(None, c)) for c in seen])
 
 
-def _extend(draws: Draws, labels: Labels, sheets: Sheets, members: Members, rng: np.random.Generator) -> _Extension:
+def _extend(
+    draws: Draws, encoded: Encoded, labels: Labels, sheets: Sheets, members: Members, rng: np.random.Generator
+) -> _Extension:
     """Draws of every labelled member: posterior for the fitted, from the level above for the new."""
+    measured = set(encoded.labels.of("op"))
     x = _Extension({k: np.asarray(v, dtype=float) for k, v in draws.items()}, len(draws["sharpness"]), rng)
     x.normal("scale", sheets.scale, sheets.scale_spread)
-    no_effect = np.zeros(len(labels.of("op")))
-    x.normal("operation_rate", no_effect, x.scalar("operation_spread"))
-    x.normal("operation_memory", no_effect, x.scalar("memory_operation_spread"))
+    unseen, extra = PRIORS.unseen_operation
+    location = np.full(len(labels.of("op")), unseen)
+    x.normal("operation_rate", location, np.hypot(x.scalar("operation_spread"), extra))
+    x.normal("operation_memory", location, np.hypot(x.scalar("memory_operation_spread"), extra))
     unit_scale = unit_spread(sheets, x.scalar("efficiency_spread"), np)
     x.normal("unit_rate", unit_rate_location(np, x.p, members, sheets), unit_scale)
     x.normal("main", *main_location(sheets))
@@ -147,7 +157,9 @@ def _extend(draws: Draws, labels: Labels, sheets: Sheets, members: Members, rng:
     x.normal("launch", *launch_location(members))
     x.normal("rate", rate_location(x.p, members), PRIORS.cell_spread)
     x.normal("memory", memory_location(x.p, members), PRIORS.memory_cell_spread)
-    x.normal("overhead", overhead_location(x.p, members), PRIORS.overhead_cell_spread)
+    new_op = np.array([(op,) not in measured for _, op, _ in labels.of("overhead")])
+    location = overhead_location(x.p, members) + np.where(new_op, PRIORS.unseen_overhead[0], 0.0)
+    x.normal("overhead", location, np.hypot(PRIORS.overhead_cell_spread, new_op * PRIORS.unseen_overhead[1]))
     for name, spread in (("misfit", PRIORS.misfit_cell_spread), ("repeat", PRIORS.repeat_cell_spread)):
         if f"{name}_mean" in x.p:
             x.normal(f"log_{name}", np.repeat(x.scalar(f"{name}_mean"), len(labels.of("noise")), axis=1), spread)
@@ -172,10 +184,11 @@ def _extend_campaigns(x: _Extension, encoded: Encoded, labels: Labels, request: 
     factor, change, notes = [], [], set()
     for target, _, stack in known[seen:]:
         as_in_one = not learned and target in measured
-        factor.append(np.sqrt(float(as_in_one) + float(not request.mean)))
+        variance = {"fresh": 1.0 + as_in_one, "mean": float(as_in_one), "none": 0.0}[request.effect]
+        factor.append(np.sqrt(variance))
         stacks = {s for t, _, s in known[:seen] if t == target}
         change.append(float(bool(stack) and stack not in stacks))
-        if as_in_one and not request.mean:
+        if as_in_one and request.effect == "fresh":
             notes.add("campaign spread assumed, one campaign seen")
         if change[-1]:
             notes.add(f"effect of a change of software stack assumed: {stack} was not measured on {target}")

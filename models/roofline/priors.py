@@ -34,6 +34,14 @@ class Priors:
     operation_spread: float = 0.3
     """Spread between operation families on one unit, in rate."""
 
+    unseen_operation: tuple[float, float] = (-0.3, 0.4)
+    """Operation families without a row in the table, in rate and in bandwidth: probes are the best case of their
+    kind, other families make more passes over their data or leave units idle. Slower by 26 %, a factor of 1.9 either
+    way (90 %), on top of the spread between the families measured."""
+
+    unseen_overhead: tuple[float, float] = (0.7, 1.0)
+    """The same for overhead: such families are often several kernels. Twice, a factor of 5 either way."""
+
     cell_spread: float = 0.15
     """Spread of one operation on one target around the sum of both effects, in rate."""
 

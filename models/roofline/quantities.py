@@ -54,8 +54,8 @@ def _bandwidths(encoded: Encoded, draws: Draws) -> list[Quantity]:
     found = []
     members, curves = members_of(encoded.labels), encoded.sheets.curves
     for target, (name,) in enumerate(encoded.labels.of("target")):
-        cells = [code for code, _ in _cells(encoded, "memory") if members.memory_target[code] == target]
-        if not cells:
+        cells = np.flatnonzero((members.memory_target == target) & encoded.shows_bandwidth)
+        if not len(cells):
             continue
         anchor = draws["memory"][:, cells].mean(axis=1)
         knots = curves.low[(curves.target == target) & (curves.low <= curves.anchor[target] + 1e-9)][1:]

@@ -1,0 +1,51 @@
+"""What a validation found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+__all__ = ["Validation"]
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Held-out measurements beside their predictions.
+
+    Parameters
+    ----------
+    groups
+        One row per target and regime: group, target, regime, verdict (``transfers``, ``fails``, ``undecided``),
+        reason, advice, n_rows, p_same and p_fresh (family-wise adjusted p-values of the two estimands, after the
+        tolerance is granted), shift, shift_lower, shift_upper (realised log shift with its 90 % interval),
+        spread_ratio (residual spread over predicted), coverage_90.
+    rows
+        One row per held-out configuration: group, measurement_ids, target, op, dtype and shape columns, measured_s,
+        median_s, lower_s, upper_s (90 %), inside, pit, limit, supported, unsupported_features.
+    scores
+        Mean CRPS and 90 % interval score of log time for the model and for the baseline, by group and over all;
+        lower is better.
+    settings
+        Stated beforehand: tolerance, alpha, estimand, seed.
+    notes
+        What was assumed.
+    """
+
+    groups: pd.DataFrame
+    rows: pd.DataFrame
+    scores: pd.DataFrame
+    settings: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def any_fails(self) -> bool:
+        """Whether any group fails to transfer."""
+        return bool((self.groups["verdict"] == "fails").any())
+
+    @property
+    def coverage(self) -> float:
+        """Share of held-out configurations inside their 90 % interval."""
+        return float(self.rows["inside"].mean())
