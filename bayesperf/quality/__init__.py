@@ -15,6 +15,7 @@ import pandas as pd
 from bayesperf.dataset import Rule, apply_rules
 from bayesperf.quality.copies import copied_tables, identical_columns
 from bayesperf.quality.findings import Finding, QualityReport
+from bayesperf.quality.fleet import unlike_its_device
 from bayesperf.quality.rules import repeated_keys, rules_for
 from bayesperf.quality.scale import against_ceilings, against_each_other, against_neighbours
 from bayesperf.schema import has_flag, is_excluded, with_flags
@@ -92,7 +93,7 @@ def _inspected(
     )
     found += copied_tables(table) + identical_columns(table)
     jumps, suspects = against_neighbours(table)
-    found += against_ceilings(table, targets) + against_each_other(table) + jumps
+    found += against_ceilings(table, targets) + against_each_other(table) + jumps + unlike_its_device(table)
     return sorted(found, key=lambda finding: ORDER[finding.severity]), suspects
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Finding", "QualityReport"]
+__all__ = ["Finding", "QualityReport", "Severity"]
 
 GROUPS_SHOWN = 3
 """Groups of one check that people are shown; programs get all."""

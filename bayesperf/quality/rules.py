@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bayesperf.dataset import Rule
-from bayesperf.quality.keys import key_columns, scalar_columns
+from bayesperf.quality.keys import groups, key_columns, key_hash, scalar_columns
 from bayesperf.schema import SHAPE_COLUMNS, has_flag
 from bayesperf.specs import above_ceiling
 
@@ -17,8 +17,11 @@ __all__ = ["duplicated_rows", "impossible_times", "rules_for", "zero_sizes"]
 SIZELESS = ("barrier", "pointer_chase", "latency", "empty", "launch", "dispatch")
 """Operations (by the beginning of their names) that move nothing by design."""
 
-FINE_DIGITS = 6
-"""Significant digits from which equal times mean a copy: repeated measurements scatter by more than 1e-5."""
+CHANCE_DIGITS = 7
+"""Significant digits that repeats may share by chance; the more repeats of one key, the more (birthdays)."""
+
+NEARLY_ALL, FEWEST = 0.9, 5
+"""Share of exact copies among the further rows of keys, and different times, that mean a block was copied."""
 
 SHORTEST_S = 1e-9
 """No execution of anything takes less: three clock cycles."""
@@ -84,22 +87,34 @@ def duplicated_rows(table: pd.DataFrame) -> np.ndarray:
             key = (keys[at], tuple(samples) if isinstance(samples, list | tuple | np.ndarray) else None)
             repeated[at] = key in seen
             seen.add(key)
-    where = np.flatnonzero(repeated)
-    repeated[where] = _finely_printed(table.iloc[where])
-    return np.asarray(repeated, dtype=bool)
+    if not repeated.any():
+        return repeated
+    key = pd.Series(key_hash(table, key_columns(table, where=True)))
+    repeats = key.map(key.value_counts()).to_numpy()
+    certain = repeated & (_digits(table) >= CHANCE_DIGITS + 2 * np.log10(repeats))
+    return np.asarray(certain | _wholesale(table, key, repeated), dtype=bool)
 
 
-def _finely_printed(table: pd.DataFrame) -> np.ndarray:
-    """Rows whose time has so many digits that two measurements do not agree in all of them by chance."""
+def _wholesale(table: pd.DataFrame, keys: pd.Series, repeated: np.ndarray) -> np.ndarray:
+    """Repeated rows of groups in which nearly every further row of a key is an exact copy, shape (n_rows,)."""
+    rows = pd.DataFrame({"where": groups(table), "copy": repeated, "again": keys.duplicated(), "time": table["time_s"]})
+    again = rows[rows["again"]]
+    share = again.groupby("where")["copy"].mean()
+    kinds = again[again["copy"]].groupby("where")["time"].nunique()
+    guilty = share.index[(share >= NEARLY_ALL) & (kinds.reindex(share.index, fill_value=0) >= FEWEST)]
+    return np.asarray(repeated & rows["where"].isin(guilty).to_numpy(), dtype=bool)
+
+
+def _digits(table: pd.DataFrame) -> np.ndarray:
+    """Significant digits of each row's time, shape (n_rows,)."""
     digits = table["time_s"].map(lambda t: len(f"{t:.12g}".split("e")[0].replace(".", "").strip("0"))).to_numpy()
-    fine: np.ndarray = digits >= FINE_DIGITS
     if "time_resolution_s" in table:
         step = table["time_resolution_s"].to_numpy(dtype="float64", na_value=np.nan)
         with np.errstate(invalid="ignore", divide="ignore"):
             steps = table["time_s"].to_numpy() / step
-        # Unit factors add digits that were never printed; the printed step decides where it is known.
-        fine = np.where(np.isfinite(steps), steps >= 10.0 ** (FINE_DIGITS - 1), fine)
-    return fine
+            # Unit factors add digits that were never printed; the printed step decides where it is known.
+            digits = np.where(np.isfinite(steps), np.log10(steps) + 1, digits)
+    return np.asarray(digits, dtype="float64")
 
 
 def repeated_keys(table: pd.DataFrame) -> np.ndarray:
