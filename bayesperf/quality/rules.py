@@ -80,19 +80,25 @@ def duplicated_rows(table: pd.DataFrame) -> np.ndarray:
     plain = table[[n for n in scalar_columns(table) if n not in ("flags", "measurement_id", "provenance_id")]]
     repeated = plain.duplicated(keep="first").to_numpy().copy()
     if repeated.any() and "samples_s" in table:
-        seen: set[tuple[object, ...]] = set()
-        keys = pd.util.hash_pandas_object(plain.astype(str), index=False).to_numpy()
-        for at in np.flatnonzero(plain.duplicated(keep=False).to_numpy()):
-            samples = table["samples_s"].iloc[at]
-            key = (keys[at], tuple(samples) if isinstance(samples, list | tuple | np.ndarray) else None)
-            repeated[at] = key in seen
-            seen.add(key)
+        repeated = _with_equal_samples(plain, table["samples_s"])
     if not repeated.any():
         return repeated
-    key = pd.Series(key_hash(table, key_columns(table, where=True)))
-    repeats = key.map(key.value_counts()).to_numpy()
+    keys = pd.Series(key_hash(table, key_columns(table, where=True)))
+    repeats = keys.map(keys.value_counts()).to_numpy()
     certain = repeated & (_digits(table) >= CHANCE_DIGITS + 2 * np.log10(repeats))
-    return np.asarray(certain | _wholesale(table, key, repeated), dtype=bool)
+    return np.asarray(certain | _wholesale(table, keys, repeated), dtype=bool)
+
+
+def _with_equal_samples(plain: pd.DataFrame, samples: pd.Series) -> np.ndarray:
+    """Later rows that equal an earlier one in their raw samples too, shape (n_rows,)."""
+    repeated, seen = np.zeros(len(plain), dtype=bool), set()
+    rows = key_hash(plain, [str(name) for name in plain.columns])
+    for at in np.flatnonzero(plain.duplicated(keep=False).to_numpy()):
+        values = samples.iloc[at]
+        content = (rows[at], tuple(values) if isinstance(values, list | tuple | np.ndarray) else None)
+        repeated[at] = content in seen
+        seen.add(content)
+    return repeated
 
 
 def _wholesale(table: pd.DataFrame, keys: pd.Series, repeated: np.ndarray) -> np.ndarray:
