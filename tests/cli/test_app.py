@@ -24,7 +24,19 @@ from bayesperf.errors import (
 )
 
 Cli = Callable[..., Any]
-VERBS = ("characterize", "measure", "fit", "predict", "validate", "report", "import", "merge", "list", "doctor")
+VERBS = (
+    "characterize",
+    "measure",
+    "import",
+    "fit",
+    "predict",
+    "validate",
+    "report",
+    "import",
+    "merge",
+    "list",
+    "doctor",
+)
 WITH_JSON = VERBS
 
 

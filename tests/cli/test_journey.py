@@ -161,7 +161,7 @@ def test_the_same_command_measures_nothing_twice(journey: Journey) -> None:
 def test_another_suite_does_not_overwrite(journey: Journey) -> None:
     done = bayesperf("characterize", "--suite", "tiny", "--out", "out", cwd=journey.folder)
     assert done.returncode == 2
-    assert "holds another suite" in done.stderr
+    assert "holds another plan" in done.stderr
 
 
 WORKLOADS = (
@@ -169,10 +169,17 @@ WORKLOADS = (
 )
 
 
-def test_predict(fitted: Path) -> None:
+@pytest.fixture
+def here(cli: Cli, fitted: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """The command line, in the folder of the simulated profile and in this process: its libraries load once."""
+    monkeypatch.chdir(fitted)
+    return cli
+
+
+def test_predict(here: Cli, fitted: Path) -> None:
     (fitted / "w.csv").write_text(WORKLOADS)
-    done = bayesperf("predict", "profile.nc", "w.csv", "--out", "p.csv", cwd=fitted)
-    assert done.returncode == 0, done.stderr
+    done = here("predict", "profile.nc", "w.csv", "--out", "p.csv")
+    assert done.code == 0, done.err
     predicted = pd.read_csv(fitted / "p.csv")
     assert list(predicted.columns) == [
         "note", "op", "dtype", "flops", "bytes", "working_set_bytes", "median_s", "lower_s", "upper_s", "interval",
@@ -185,21 +192,21 @@ def test_predict(fitted: Path) -> None:
     assert limits.tolist() == pytest.approx([1.0, 1.0])
 
 
-def test_predict_prints_csv_into_a_pipe_and_json_on_demand(fitted: Path) -> None:
+def test_predict_prints_csv_into_a_pipe_and_json_on_demand(here: Cli, fitted: Path) -> None:
     (fitted / "w.csv").write_text(WORKLOADS)
-    piped = bayesperf("predict", "profile.nc", "w.csv", "--seed", "3", cwd=fitted)
-    again = bayesperf("predict", "profile.nc", "w.csv", "--seed", "3", "--json", cwd=fitted)
-    assert piped.stdout.startswith("note,op,dtype,flops")
-    first = pd.read_csv(io.StringIO(piped.stdout))
-    assert [row["median_s"] for row in json.loads(again.stdout)] == pytest.approx(first["median_s"].tolist())
+    piped = here("predict", "profile.nc", "w.csv", "--seed", "3")
+    again = here("predict", "profile.nc", "w.csv", "--seed", "3", "--json")
+    assert piped.out.startswith("note,op,dtype,flops")
+    first = pd.read_csv(io.StringIO(piped.out))
+    assert [row["median_s"] for row in json.loads(again.out)] == pytest.approx(first["median_s"].tolist())
 
 
-def test_a_wider_interval_is_wider(fitted: Path) -> None:
+def test_a_wider_interval_is_wider(here: Cli, fitted: Path) -> None:
     (fitted / "w.csv").write_text(WORKLOADS)
     widths = []
     for probability in ("0.5", "0.9"):
-        done = bayesperf("predict", "profile.nc", "w.csv", "--interval", probability, "--json", cwd=fitted)
-        row = json.loads(done.stdout)[0]
+        done = here("predict", "profile.nc", "w.csv", "--interval", probability, "--json")
+        row = json.loads(done.out)[0]
         widths.append(row["upper_s"] / row["lower_s"])
     assert widths[0] < widths[1]
 
@@ -218,28 +225,28 @@ def test_a_wider_interval_is_wider(fitted: Path) -> None:
     ],
     ids=lambda v: " ".join(v) if isinstance(v, tuple) else "",
 )
-def test_bad_input_exits_2_in_one_line(fitted: Path, args: tuple[str, ...], problem: str) -> None:
+def test_bad_input_exits_2_in_one_line(here: Cli, fitted: Path, args: tuple[str, ...], problem: str) -> None:
     (fitted / "w.csv").write_text(WORKLOADS)
     (fitted / "bad.csv").write_text("op,flops,bytes\nmatmul,-1,1\n")
-    done = bayesperf(*args, cwd=fitted)
-    assert done.returncode == 2, done.stderr
-    assert problem in done.stderr
-    assert [line for line in done.stderr.splitlines() if line.startswith("error: ")] == [done.stderr.splitlines()[-1]]
+    done = here(*args)
+    assert done.code == 2, done.err
+    assert problem in done.err
+    assert [line for line in done.err.splitlines() if line.startswith("error: ")] == [done.err.splitlines()[-1]]
     assert not (fitted / "x.nc").exists()
 
 
-def test_validate_writes_verdicts(fitted: Path) -> None:
-    done = bayesperf("validate", "profile.nc", "sim.csv", "--out", "v", cwd=fitted)
-    assert done.returncode in (0, 3), done.stderr
+def test_validate_writes_verdicts(here: Cli, fitted: Path) -> None:
+    done = here("validate", "profile.nc", "sim.csv", "--out", "v")
+    assert done.code in (0, 3), done.err
     verdicts = pd.read_csv(fitted / "v" / "verdicts.csv")
     assert set(verdicts["verdict"]) <= {"transfers", "fails", "undecided"}
-    assert (done.returncode == 3) == (verdicts["verdict"] == "fails").any()
+    assert (done.code == 3) == (verdicts["verdict"] == "fails").any()
     assert (fitted / "v" / "validation.html").read_text().startswith("<!DOCTYPE html>")
 
 
-def test_report_is_written_beside_the_profile(fitted: Path) -> None:
-    done = bayesperf("report", "profile.nc", cwd=fitted)
-    assert done.returncode == 0, done.stderr
+def test_report_is_written_beside_the_profile(here: Cli, fitted: Path) -> None:
+    done = here("report", "profile.nc")
+    assert done.code == 0, done.err
     page = (fitted / "profile.html").read_text()
     assert "Nothing is known of how far this profile transfers" in page
     (fitted / "profile.html").unlink()
