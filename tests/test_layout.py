@@ -144,7 +144,8 @@ def test_arrows_run_one_way() -> None:
             if here in MAPPED:
                 fine = there in CATALOGUE_MAY_IMPORT
             elif there in MAPPED:
-                fine = False
+                # The command line stands on top of everything; it reads the shipped spec sheets.
+                fine = (here, there) == ("cli", "datasets")
             else:
                 fine = RANK.get(there, 99) <= RANK[here] or (here, there) in DELEGATES
             if not fine:
