@@ -61,9 +61,11 @@ def gate(tree: xr.DataTree, names: Sequence[str]) -> list[Check]:
         R-hat, bulk ESS, tail ESS, E-BFMI, divergences, in this order.
     """
     posterior = tree["posterior"].to_dataset()[list(names)]
-    rhat, rhat_at = _worst(azs.rhat(posterior), largest=True)
-    bulk, bulk_at = _worst(azs.ess(posterior, method="bulk"), largest=False)
-    tail, tail_at = _worst(azs.ess(posterior, method="tail"), largest=False)
+    # A parameter that never moved has no R-hat: NaN counts as the worst, so 0 / 0 on the way is no news.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rhat, rhat_at = _worst(azs.rhat(posterior), largest=True)
+        bulk, bulk_at = _worst(azs.ess(posterior, method="bulk"), largest=False)
+        tail, tail_at = _worst(azs.ess(posterior, method="tail"), largest=False)
     bfmi = float(np.min(_values(azs.bfmi(tree))))
     divergent = np.asarray(tree["sample_stats"]["diverging"])
     more = "sample longer (draws=, tune=), and look at the named parameter: too few rows or conflicting rows inform it"

@@ -136,8 +136,7 @@ def code_curve(curves: Curves, target: npt.NDArray[np.intp], log_working_set: Fl
     position = (log_working_set - curves.low[own]) / (curves.high[own] - curves.low[own])
     overshoot = beyond & (np.arange(len(curves.target))[None, :] == own[:, None])
     passed = below.astype(float) - (beyond & ~overshoot).astype(float)
-    # exp(warp) powers need a positive base; 1e-9 to any plausible power is nothing.
-    return CurveCodes(passed, own, np.clip(position, 1e-9, 1.0))
+    return CurveCodes(passed, own, np.clip(position, 0.0, 1.0))
 
 
 def log_bandwidth(xp: Any, anchor: Any, drop: Any, warp: Any, codes: CurveCodes) -> Any:
@@ -155,5 +154,7 @@ def log_bandwidth(xp: Any, anchor: Any, drop: Any, warp: Any, codes: CurveCodes)
         From `code_curve`.
     """
     passed = xp.matmul(drop, codes.passed.T)
-    own = drop[..., codes.own] * xp.exp(xp.exp(warp[..., codes.own]) * np.log(codes.position))
-    return anchor + passed - own
+    # 0 ** exp(warp) is 0, but its derivative must not be taken through log(0).
+    inside = codes.position > 0
+    power = xp.exp(xp.exp(warp[..., codes.own]) * np.log(np.where(inside, codes.position, 1.0)))
+    return anchor + passed - drop[..., codes.own] * power * inside

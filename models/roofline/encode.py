@@ -34,6 +34,9 @@ launch: (target, kind); overhead: (target, op, kind); campaign: (target, campaig
 NEAR = np.log(0.3)
 """Log share of a row's time from which a term's rate shows in it."""
 
+MOST = np.log(0.6)
+"""Log share of a row's time from which a term leaves little to explain."""
+
 ENOUGH_ROWS = 6
 """From how many rows (or repeats beyond the first) a cell's noise scale is determined by them."""
 
@@ -354,16 +357,17 @@ def _informed(
 ) -> dict[str, npt.NDArray[np.bool_]]:
     """Which cells their own data determine (sampled centred) and which their prior does (non-centred).
 
-    A rate is informed when its term alone would take at least 30 % of some row's time (for bandwidth: of a row at its
-    target's anchor, as elsewhere only its sum with the curve's drops is known); an overhead, when both terms
+    A compute rate is informed when its term alone would take at least 30 % of some row's time and memory leaves 40 % or
+    more of it unexplained; a bandwidth, by a row at its target's anchor, as elsewhere only its sum with the curve's
+    drops is known; an overhead, when both terms
     leave 40 % or more of some row's time unexplained; a noise scale, by enough rows.
     """
-    idle = np.maximum(compute, memory) < np.log(0.6)
+    idle = np.maximum(compute, memory) < MOST
     at_anchor = codes.log_working_set >= anchor[codes.target] - np.log(2.0)
     rows = np.bincount(codes.noise, minlength=len(labels.of("noise")))
     repeats = np.bincount(scatter.noise, scatter.dof, minlength=len(labels.of("noise")))
     return {
-        "rate": _any(codes.rate, compute > NEAR, len(labels.of("rate"))),
+        "rate": _any(codes.rate, (compute > NEAR) & (memory < MOST), len(labels.of("rate"))),
         "memory": _any(codes.memory, (memory > NEAR) & at_anchor, len(labels.of("memory"))),
         "overhead": _any(codes.overhead, idle, len(labels.of("overhead"))),
         "misfit": rows >= ENOUGH_ROWS,

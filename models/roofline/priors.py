@@ -22,13 +22,14 @@ class Priors:
     """How far one execution unit (matrix or vector, one dtype) may lie from the target's scale times the unit's
     typical ratio, when its peak is unknown: a factor of 2.7 either way."""
 
-    efficiency_matrix: tuple[float, float] = (-0.45, 0.25)
-    """Share of the spec-sheet peak that matrix operations attain on average over targets: 64 % (42-96 %)."""
+    efficiency_matrix: tuple[float, float] = (-0.6, 0.2)
+    """Share of the spec-sheet peak that matrix operations attain on average over targets: 55 % (39-76 %). With the
+    spreads below, 3 % of prior rates exceed the peak: room for a wrong sheet, not more."""
 
     efficiency_vector: tuple[float, float] = (-1.0, 0.5)
     """The same for vector operations: 37 % (16-84 %); their FLOP formulas count less of the real work."""
 
-    efficiency_spread: float = 0.3
+    efficiency_spread: float = 0.2
     """Spread of that share between targets; the median of its half-normal where three targets let it be learned."""
 
     operation_spread: float = 0.3
@@ -61,7 +62,7 @@ class Priors:
     """Mean drop of bandwidth per doubling of the working set inside the caches (exponential): eight doublings
     lose a factor of about 3.3. The sum of exponentials does not care whether a drop is sharp or gradual."""
 
-    level_warp: float = 1.0
+    level_warp: float = 0.7
     """Spread of the log exponent that says where in a gap between two measured working sets bandwidth falls."""
 
     level_drop_beyond: float = 0.01
