@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+
+# Python processes that tests start must not take this checkout's folder `bayesperf` for the installed package.
+os.environ["PYTHONSAFEPATH"] = "1"
 
 MakeTable = Callable[..., pd.DataFrame]
 
