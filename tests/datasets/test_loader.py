@@ -174,7 +174,8 @@ def test_loading_imports_no_inference_library(tmp_path: Path) -> None:
 
 def test_the_folder_is_no_package_of_its_own() -> None:
     root = Path(__file__).parents[2]
-    out = subprocess.run([sys.executable, "-c", "import datasets"], capture_output=True, text=True, cwd=root)
+    command = [sys.executable, "-c", "import sys; sys.path.insert(0, '.'); import datasets"]
+    out = subprocess.run(command, capture_output=True, text=True, cwd=root)
     assert out.returncode != 0
     assert "bayesperf.datasets" in out.stderr
 
