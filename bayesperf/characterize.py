@@ -124,7 +124,7 @@ def characterize(
     from bayesperf.prediction.fit import fit
     from bayesperf.report.capability import write_report
 
-    sampling_seed = seed if seed is not None else int(measured.attrs["plan"]["seed"])
+    sampling_seed = seed if seed is not None else _seed_of(measured)
     silent = progress is False
     profile = fit(
         table, targets=targets, model=model, seed=sampling_seed, draws=draws, chains=chains, progress=not silent
@@ -143,6 +143,13 @@ def characterize(
         seed=sampling_seed,
     )
     return Characterization(folder, table, profile, validation)
+
+
+def _seed_of(measured: pd.DataFrame) -> int:
+    """Seed of the plan that was measured: the fit then repeats with it."""
+    from bayesperf.measure.plan import Plan
+
+    return Plan.from_json(measured.attrs["facts"]["plan"], source=MEASUREMENTS).seed
 
 
 def default_folder() -> Path:

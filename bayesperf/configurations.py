@@ -73,12 +73,12 @@ def configurations(table: pd.DataFrame) -> Configurations:
     square = by.var(ddof=1).fillna(0.0).to_numpy(float) * (count - 1.0)
     return Configurations(
         first=table.iloc[np.unique(code, return_index=True)[1]].reset_index(drop=True),
-        code=code,
+        code=code.astype(np.intp),
         ids=table["measurement_id"].groupby(code, sort=True).agg(list).tolist(),
-        log_time=by.median().to_numpy(float),
-        count=count,
+        log_time=np.asarray(by.median(), dtype=np.float64),
+        count=np.asarray(count, dtype=np.float64),
         # 1 and 1/2 for one and two normal values, close to pi / (2 n + 1.14) beyond (within 2 %).
         weight=np.where(count <= 2, 1.0 / count, np.pi / (2.0 * count + 1.14)),
         square=np.maximum(square, _CLOCK_VARIANCE * np.maximum(count - 1.0, 0.0)),
-        within=pd.Series(relative).groupby(code, sort=True).mean().to_numpy(float),
+        within=np.asarray(pd.Series(relative).groupby(code, sort=True).mean(), dtype=np.float64),
     )

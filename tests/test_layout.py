@@ -41,7 +41,9 @@ LAYERS = (
 )
 """The engine from its ground up: a module imports from its own layer or from layers above it in this list."""
 
-CATALOGUE_MAY_IMPORT = frozenset({"errors", "schema", "plugins", "store", "specs", "probe", "model", "dataset", "configurations"})
+CATALOGUE_MAY_IMPORT = frozenset(
+    {"errors", "schema", "plugins", "store", "specs", "probe", "model", "dataset", "configurations"}
+)
 
 DELEGATES = {("prediction", "validation"), ("prediction", "inference")}
 """The stated exception: methods of the profile that import when called."""

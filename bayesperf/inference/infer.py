@@ -79,7 +79,8 @@ def infer(
     encoded = chosen.encode(rows, targets)
     built = chosen.build(encoded)
     prior = sample_prior(built, draws=PRIOR_DRAWS, seed=seed)
-    log.info("fitting %d rows (%d observations) with %s", len(rows), len(chosen.observations(encoded)), chosen.name)
+    observations = len(chosen.observations(encoded))
+    log.info("fitting %d rows (%d observations) with %s", len(rows), observations, chosen.name)
     compiled = compile_model(built)
     settings = SamplerSettings(draws=draws, tune=tune, chains=chains)
     tree, checks, settings = _sample_until_passed(compiled, built, settings, seed, progress, attempts)
@@ -144,7 +145,7 @@ def _sample_until_passed(
         if attempt + 1 < attempts:
             log.warning("sampling again, twice as long")
             settings = dataclasses.replace(
-                settings, draws=2 * settings.draws, tune=2 * settings.tune, target_accept=0.99
+                settings, draws=2 * settings.draws, tune=2 * settings.tune, target_accept=0.95
             )
     return tree, checks, settings
 

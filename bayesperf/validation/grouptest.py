@@ -162,10 +162,10 @@ def family_wise(results: Sequence[GroupResult]) -> Floats:
         order = np.sort(result.replicated)
         ranks[:, column] = (n - np.searchsorted(order, result.replicated, side="left")) / n
     adjusted = np.empty(len(results))
-    order = np.argsort(raw, kind="stable")
+    ascending = np.argsort(raw, kind="stable")
     floor = 0.0
-    for position, group in enumerate(order):
-        smallest = ranks[:, order[position:]].min(axis=1)
+    for position, group in enumerate(ascending):
+        smallest = ranks[:, ascending[position:]].min(axis=1)
         floor = max(floor, (1 + np.sum(smallest <= raw[group])) / (n + 1))
         adjusted[group] = floor
     return adjusted

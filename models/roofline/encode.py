@@ -257,11 +257,10 @@ def code_rows(table: pd.DataFrame, labels: Labels, kinds: dict[str, str]) -> Cod
 def footprint(table: pd.DataFrame) -> Floats:
     """Working set of each row, (row,), bytes: its compulsory traffic where the table does not say."""
     moved = table["bytes"].to_numpy(float)
-    if "working_set_bytes" not in table:
-        return np.maximum(moved, 1.0)
-    stated = table["working_set_bytes"].to_numpy(float)
-    known: Floats = np.maximum(np.where(np.isfinite(stated) & (stated > 0), stated, moved), 1.0)
-    return known
+    if "working_set_bytes" in table:
+        stated = table["working_set_bytes"].to_numpy(float)
+        moved = np.where(np.isfinite(stated) & (stated > 0), stated, moved)
+    return np.asarray(np.maximum(moved, 1.0), dtype=np.float64)
 
 
 def _masked(labels: Labels, level: str, pairs: list[Label], mask: npt.NDArray[np.bool_]) -> Codes1:

@@ -45,7 +45,7 @@ def test_the_gate_passes(profile: bp.Profile) -> None:
 def test_parameters_are_recovered_and_cite_their_rows(profile: bp.Profile, table: pd.DataFrame) -> None:
     parameters = profile.parameters().set_index("label")
     for label, truth in (("matmul float32", RATE), ("dispatch, launched", LAUNCH), ("122 MiB working set", BANDWIDTH)):
-        row = parameters.loc[label]
+        row = parameters.loc[label].to_dict()
         assert row["lower"] / 1.1 < truth < row["upper"] * 1.1, label
         assert row["learned"]
         assert set(row["evidence"]) <= set(table.loc[table["role"] == "fit", "measurement_id"])
@@ -129,7 +129,7 @@ def test_round_trip(profile: bp.Profile, tmp_path: Path) -> None:
         opened.children
     )
     assert len(az.summary(opened, var_names=["sharpness"], ci_prob=0.9)) == 1
-    assert float(az.loo(opened, var_name="log_time").elpd) < 1e6
+    assert np.isfinite(az.loo(opened, var_name="log_time").elpd)
     assert [p.name for p in tmp_path.iterdir()] == ["profile.nc"]
 
 
@@ -206,8 +206,9 @@ def test_validation_of_the_same_physics_transfers(profile: bp.Profile, table: pd
     assert set(validation.groups["verdict"]) == {"transfers"}
     assert validation.settings["estimand"] == "same campaign"
     assert validation.coverage >= 0.75
-    scores = validation.scores.set_index("group")
-    assert scores.loc["all", "crps"] < scores.loc["all", "crps_baseline"]
+    total = validation.scores.iloc[-1]
+    assert total["group"] == "all"
+    assert total["crps"] < total["crps_baseline"]
     assert len(validation.rows) == 12
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -9,7 +11,7 @@ from bayesperf.prediction.support import support_of
 from tests.tables import roofline_table
 
 
-def _support(**changes: object) -> tuple[bool, list[str]]:
+def _support(**changes: Any) -> tuple[bool, list[str]]:
     table = roofline_table(1)
     workload = table.iloc[[4]].reset_index(drop=True).assign(**changes)
     support = support_of(table, workload)

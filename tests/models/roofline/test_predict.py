@@ -9,7 +9,7 @@ import scipy.stats
 
 from bayesperf.errors import UnknownNameError
 from bayesperf.inference.sampling import sample_prior
-from bayesperf.model import Draws, Request
+from bayesperf.model import Draws, Floats, Request
 from bayesperf.models.roofline.build import build
 from bayesperf.models.roofline.encode import Encoded, encode
 from bayesperf.models.roofline.predict import predict
@@ -17,7 +17,7 @@ from bayesperf.specs import check_targets
 from tests.tables import roofline_table
 
 
-def _prior(encoded: Encoded, draws: int = 1500) -> tuple[Draws, pd.DataFrame]:
+def _prior(encoded: Encoded, draws: int = 1500) -> tuple[Draws, Floats]:
     tree = sample_prior(build(encoded), draws=draws, seed=3)
     flat = tree["prior"].to_dataset().stack(sample=("chain", "draw")).transpose("sample", ...)
     predictive = tree["prior_predictive"]["log_time"].stack(sample=("chain", "draw")).transpose("sample", ...)
@@ -62,7 +62,7 @@ def test_a_fresh_campaign_after_one_has_twice_the_variance() -> None:
     pinned = {name: np.repeat(values[:1], 40_000, axis=0) for name, values in draws.items()}
     spread = {}
     for effect in ("fresh", "mean"):
-        request = Request(effect=effect)  # type: ignore[arg-type]
+        request = Request(effect=effect)
         predicted = predict(encoded, pinned, table.iloc[[0]], request, None, np.random.default_rng(2))
         spread[effect] = predicted.log_time.var()
     assert spread["fresh"] / spread["mean"] == pytest.approx(2.0, rel=0.1)
@@ -74,7 +74,7 @@ def test_rows_of_one_campaign_share_its_effect() -> None:
     draws, _ = _prior(encoded, 500)
     pinned = {name: np.repeat(values[:1], 500, axis=0) for name, values in draws.items()}
     predicted = predict(encoded, pinned, table.iloc[[0, 2]], Request(), None, np.random.default_rng(2))
-    correlation = np.corrcoef(predicted.log_time, rowvar=False)[0, 1]
+    correlation = np.asarray(np.corrcoef(predicted.log_time, rowvar=False))[0, 1]
     assert correlation > 0.3
 
 
