@@ -76,6 +76,8 @@ def _flagged(table: pd.DataFrame) -> pd.DataFrame:
 def parameters(profile: Profile, evidence: Evidence) -> list[dict[str, Any]]:
     """One entry per named parameter: posterior and prior in human units, contraction, evidence, and a bar."""
     table = profile.parameters(interval=INTERVAL)
+    order = {target: at for at, target in enumerate(profile.targets)}
+    table = table.sort_values("target", key=lambda names: names.map(order).fillna(len(order)), kind="stable")
     entries = []
     for row in records(table):
         unit = row["unit"]
@@ -85,6 +87,7 @@ def parameters(profile: Profile, evidence: Evidence) -> list[dict[str, Any]]:
                 "name": row["parameter"],
                 "kind": str(row["parameter"]).replace("_", " "),
                 "label": row["label"],
+                "unit": unit,
                 "value": interval(row["median"], row["lower"], row["upper"], unit),
                 "prior": interval(row["prior_median"], row["prior_lower"], row["prior_upper"], unit),
                 "contraction": percent(row["contraction"]),
@@ -118,7 +121,8 @@ def headlines(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What was learned of each target, in short, in the model's order."""
     kinds: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for entry in entries:
-        if entry["learned"]:
+        # Rates and times only: spreads and exponents are for the full table.
+        if entry["learned"] and entry["unit"] != "1":
             kinds.setdefault((entry["target"], entry["name"]), []).append(entry)
     found: dict[str, list[Mapping[str, Any]]] = {}
     for (target, _), some in kinds.items():

@@ -41,7 +41,8 @@ def roofline(profile: Profile, target: str, heldout: pd.DataFrame | None, *, see
     if fitted.empty:
         return None
     other = _with_rates(heldout[heldout["target"] == target]) if heldout is not None else fitted.iloc[:0]
-    dtypes = _by_best(fitted, "dtype", "rate")[:MOST_CURVES]
+    # By name, so that an element type has one colour in all figures of a report.
+    dtypes = sorted(_by_best(fitted, "dtype", "rate")[:MOST_CURVES])
     curves = {dtype: _roof(profile, target, fitted[fitted["dtype"] == dtype], seed) for dtype in dtypes}
 
     figure, axes = new_figure()
@@ -113,8 +114,9 @@ def bandwidth(profile: Profile, target: str, *, seed: int) -> Figure | None:
     swept = rows.groupby("op")["working_set_bytes"].nunique().sort_values(ascending=False, kind="stable")
     if swept.empty or swept.iloc[0] < 3:
         return None
-    # An operation measured at one size says nothing of a sweep.
-    ops = [str(op) for op in swept.index[swept > 1][:MOST_CURVES]]
+    # An operation measured at one size says nothing of a sweep; one far below the others does not stream.
+    best = rows.groupby("op")["rate"].max()
+    ops = [str(op) for op in swept.index[swept > 1] if best[op] >= 0.1 * best[swept.index[0]]][:MOST_CURVES]
     x, low, mid, high = _sweep(profile, target, rows[rows["op"] == ops[0]], seed)
 
     figure, axes = new_figure()
