@@ -45,7 +45,7 @@ CATALOGUE_MAY_IMPORT = frozenset(
     {"errors", "schema", "plugins", "store", "specs", "probe", "model", "dataset", "configurations"}
 )
 
-DELEGATES = {("prediction", "validation"), ("prediction", "inference")}
+DELEGATES = {("prediction", "validation"), ("prediction", "inference"), ("validation", "report")}
 """The stated exception: methods of the profile that import when called."""
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+
+if TYPE_CHECKING:
+    from bayesperf.prediction.profile import Profile
 
 __all__ = ["Validation"]
 
@@ -32,18 +36,29 @@ class Validation:
         Stated beforehand: tolerance, alpha, estimand, seed.
     notes
         What was assumed.
+    profile, heldout
+        What was validated, and on which rows.
     """
 
     groups: pd.DataFrame
     rows: pd.DataFrame
     scores: pd.DataFrame
     settings: Mapping[str, Any]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
+    profile: Profile
+    heldout: pd.DataFrame
 
     @property
     def any_fails(self) -> bool:
         """Whether any group fails to transfer."""
         return bool((self.groups["verdict"] == "fails").any())
+
+    def to_html(self, path: str | Path) -> None:
+        """Write the validation report, one self-contained file, atomically."""
+        from bayesperf.report.page import write_page
+        from bayesperf.report.validation import validation_page
+
+        write_page(Path(path), validation_page(self.profile, self, self.heldout))
 
     @property
     def coverage(self) -> float:

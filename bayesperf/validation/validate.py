@@ -96,7 +96,7 @@ def validate_profile(
     }
     scores = score_table(profile.table, summary, group, main.replicates.values, PROBABILITY)
     notes = tuple(dict.fromkeys([*same.predicted.notes, *fresh.predicted.notes]))
-    return Validation(groups, rows, scores, settings, notes)
+    return Validation(groups, rows, scores, settings, notes, profile, table)
 
 
 def _heldout_rows(heldout: pd.DataFrame) -> pd.DataFrame:

@@ -32,6 +32,10 @@ from bayesperf.specs import spec_of
 __all__ = ["predict"]
 
 
+FRESH = "\N{EMPTY SET}"
+"""Name of a campaign that was not measured; an absent name is that of measured rows without one."""
+
+
 @dataclass
 class _Extension:
     """Draws of the fitted members, to which draws of new members are appended level by level."""
@@ -99,7 +103,7 @@ def predict(
 def _circumstances(
     encoded: Encoded, workloads: pd.DataFrame, request: Request, targets: pd.DataFrame | None
 ) -> pd.DataFrame:
-    """Workloads of known targets, each at the campaign and stack asked for ("" is a fresh one).
+    """Workloads of known targets, each at the campaign and stack asked for.
 
     Raises
     ------
@@ -116,17 +120,17 @@ def _circumstances(
         campaigns[name] = _campaign(encoded, name, request)
     table = workloads.reset_index(drop=True)
     if request.own:
-        if request.effect == "fresh" and "campaign" in table:
-            # A name that no measured campaign has: what is measured there is not to be used.
-            return table.assign(campaign=[f"fresh {c if isinstance(c, str) else ''}" for c in table["campaign"]])
-        return table
+        if request.effect != "fresh":
+            return table
+        names = table["campaign"] if "campaign" in table else [""] * len(table)
+        return table.assign(campaign=[f"{FRESH} {name if isinstance(name, str) else ''}" for name in names])
     chosen = [campaigns[name] for name in workloads["target"]]
     return table.assign(campaign=[c for c, _ in chosen], stack=[s for _, s in chosen])
 
 
 def _campaign(encoded: Encoded, target: str, request: Request) -> tuple[str, str]:
     if request.campaign is None:
-        return "", request.stack or ""
+        return FRESH, request.stack or ""
     seen = encoded.campaigns_of.get(target, [])
     fitting = [c for c in seen if c[0] == request.campaign and request.stack in (None, c[1])]
     if len(fitting) == 1:

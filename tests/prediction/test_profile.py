@@ -212,6 +212,14 @@ def test_validation_of_the_same_physics_transfers(profile: bp.Profile, table: pd
     assert len(validation.rows) == 12
 
 
+def test_a_validation_writes_its_report(profile: bp.Profile, table: pd.DataFrame, tmp_path: Path) -> None:
+    path = tmp_path / "validation.html"
+    profile.validate(table).to_html(path)
+    text = path.read_text()
+    assert "compute" in text
+    assert "stream_triad" in text
+
+
 def test_validation_finds_a_shift(profile: bp.Profile) -> None:
     shifted = roofline_table(12, heldout=True, shift=0.5)
     validation = profile.validate(shifted)

@@ -68,6 +68,20 @@ def test_a_fresh_campaign_after_one_has_twice_the_variance() -> None:
     assert spread["fresh"] / spread["mean"] == pytest.approx(2.0, rel=0.1)
 
 
+def test_rows_without_a_campaign_are_one_campaign_and_not_the_fresh_one() -> None:
+    table = roofline_table(1).drop(columns="campaign")
+    encoded = encode(table, None)
+    draws, _ = _prior(encoded, 400)
+    pinned = {name: np.repeat(values[:1], 400, axis=0) for name, values in draws.items()}
+    for own in (False, True):
+        fresh = predict(encoded, pinned, table.iloc[[0]], Request(own=own), None, np.random.default_rng(1))
+        same = predict(
+            encoded, pinned, table.iloc[[0]], Request(effect="none", own=own), None, np.random.default_rng(1)
+        )
+        assert fresh.log_time.std() > 0.01
+        assert same.log_time.std() < 1e-9
+
+
 def test_rows_of_one_campaign_share_its_effect() -> None:
     table = roofline_table(1)
     encoded = encode(table, None)
