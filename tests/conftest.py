@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,13 @@ import pytest
 
 # Python processes that tests start must not take this checkout's folder `bayesperf` for the installed package.
 os.environ["PYTHONSAFEPATH"] = "1"
+
+
+def pytest_configure() -> None:
+    """Undo an ignored interrupt: shells give it to what they run in the background, and children inherit it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 MakeTable = Callable[..., pd.DataFrame]
 
