@@ -29,7 +29,7 @@ The other verbs are its steps, each usable alone:
 \b
     bayesperf measure --suite quick --out host.parquet
     bayesperf fit host.parquet --out host.nc
-    bayesperf predict host.nc workloads.csv
+    bayesperf predict host.nc workloads.csv --target NAME
     bayesperf validate host.nc heldout.parquet
     bayesperf report host.nc --out host.html
 

@@ -17,6 +17,7 @@ from bayesperf.model import Draws, PerformanceModel, Request
 from bayesperf.prediction.predictive import Prediction
 from bayesperf.prediction.support import support_of
 from bayesperf.schema import validate_workloads
+from bayesperf.specs import check_targets
 
 if TYPE_CHECKING:
     from bayesperf.validation.result import Validation
@@ -184,6 +185,10 @@ class Profile:
             raise UnconvergedError(
                 f"this profile is unconverged: {reasons}. Pass allow_unconverged=True to see its draws"
             )
+        if draws < 1 or seed < 0:
+            raise InputError(f"draws must be at least 1 and seed at least 0, not {draws} and {seed}")
+        if mean and campaign is not None:
+            raise InputError("the mean over campaigns (mean=, --mean) and one campaign exclude each other: name one")
         table = self._with_target(validate_workloads(_frame(workloads)), target)
         rng = np.random.default_rng(seed)
         predicted = self.model.predict(
@@ -208,6 +213,7 @@ class Profile:
         return table.assign(target=table["target"].where(named, only) if "target" in table else only)
 
     def _sheets(self, targets: pd.DataFrame | None) -> pd.DataFrame | None:
+        targets = None if targets is None else check_targets(targets)
         if targets is None or self.spec_sheets is None:
             return self.spec_sheets if targets is None else targets
         return pd.concat([self.spec_sheets, targets[~targets.index.isin(self.spec_sheets.index)]])

@@ -61,6 +61,8 @@ def support_of(measured: pd.DataFrame, workloads: pd.DataFrame) -> Support:
             if np.isfinite(values).any():
                 _mark(rows, _beyond(values, seen), feature, distance, outside)
         _mark(rows, _unseen_dtype(part, known), "dtype", distance, outside)
+        _mark(rows, _unseen_text(part, known, "corunners"), "corunners", distance, outside)
+        _mark(rows, _unseen_text(part, known, "condition"), "condition", distance, outside)
     return Support(distance, outside)
 
 
@@ -93,6 +95,15 @@ def _unseen_dtype(part: pd.DataFrame, known: pd.DataFrame) -> Floats:
     needs = (part["flops"] > 0).to_numpy() & part["dtype"].notna().to_numpy()
     seen = set(known.loc[known["flops"] > 0, "dtype"].dropna())
     return np.where(needs & ~part["dtype"].isin(seen).to_numpy(), np.inf, 0.0)
+
+
+def _unseen_text(part: pd.DataFrame, known: pd.DataFrame, name: str) -> Floats:
+    """Infinite where a circumstance is named in which the target was never fitted, (workload,)."""
+    if name not in part:
+        return np.zeros(len(part))
+    seen = set(known[name].dropna()) if name in known else set()
+    named = part[name].notna().to_numpy()
+    return np.where(named & ~part[name].isin(seen).to_numpy(), np.inf, 0.0)
 
 
 def _mark(rows: npt.NDArray[np.intp], gap: Floats, feature: str, distance: Floats, outside: list[list[str]]) -> None:

@@ -71,7 +71,7 @@ def validate_profile(
     """
     if not (0 < tolerance < 1 and 0 < alpha < 1):
         raise InputError(f"tolerance and alpha lie between 0 and 1, not {tolerance} and {alpha}")
-    table = _heldout_rows(heldout)
+    table = _heldout_rows(heldout, set(profile.table["measurement_id"]))
     summary = configurations(table)
     same = _predict(profile, summary, Request(effect="none", own=True), seed)
     fresh = _predict(profile, summary, Request(effect="fresh", own=True), seed)
@@ -99,13 +99,17 @@ def validate_profile(
     return Validation(groups, rows, scores, settings, notes, profile, table)
 
 
-def _heldout_rows(heldout: pd.DataFrame) -> pd.DataFrame:
+def _heldout_rows(heldout: pd.DataFrame, fitted: set[str]) -> pd.DataFrame:
     table = with_ids(validate(heldout, source="held-out table"), source="held-out table")
     marked = rows_for(table, "heldout")
     table = marked if len(marked) else table
     table = table[~is_excluded(table)].reset_index(drop=True)
     if not len(table):
         raise InputError("no held-out rows are left: all were excluded by a recorded rule")
+    # Rows that the parameters were made from say nothing of how they transfer.
+    table = table[~table["measurement_id"].isin(fitted).to_numpy()].reset_index(drop=True)
+    if not len(table):
+        raise InputError("every row was fitted: give measurements that the profile has not seen")
     return table
 
 

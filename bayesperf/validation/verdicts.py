@@ -120,7 +120,7 @@ def judge(adjusted_p: float, shift: Shift, n: int, *, tolerance: float, alpha: f
     reason = f"measured {percent} against predicted, which the model's own uncertainty allows"
     if shift.campaign_share > 0.5:
         return Verdict("undecided", reason, "more campaigns, not rows: their spread is what hides a shift of this size")
-    return Verdict("undecided", reason, "fit rows of these operations: their efficiency is only known from others")
+    return Verdict("undecided", reason, "fit more rows of these operations: what they depend on is uncertain")
 
 
 _REMEDY = "do not use these predictions; add this regime's operations to the fit, or measure what moved"

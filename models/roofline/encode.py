@@ -18,7 +18,7 @@ from bayesperf.configurations import configurations
 from bayesperf.model import Floats
 from bayesperf.models.roofline.curve import Curves, curves_for
 from bayesperf.models.roofline.priors import PRIORS
-from bayesperf.models.roofline.units import typical_offset, unit_of
+from bayesperf.models.roofline.units import LAUNCHES, typical_offset, unit_of
 from bayesperf.specs import spec_of
 
 __all__ = ["Codes", "Encoded", "Label", "Labels", "Scatter", "Sheets", "code_rows", "encode", "sheets_for"]
@@ -227,14 +227,8 @@ def code_rows(table: pd.DataFrame, labels: Labels, kinds: dict[str, str]) -> Cod
     op = [_with_condition(o, c) for o, c in zip(table["op"], _text(table, "condition"), strict=True)]
     dtype = _text(table, "dtype", "unknown")
     work = _is_work(table)
-    kind = [
-        "launched"
-        if not w
-        else ("chained" if s == "slope" else "launched")
-        if s
-        else kinds.get(t, kinds.get("", "launched"))
-        for t, w, s in zip(target, work, _text(table, "statistic"), strict=True)
-    ]
+    timed = zip(target, op, work, _text(table, "statistic"), strict=True)
+    kind = [_kind(o, w, s, kinds.get(t, kinds.get("", "launched"))) for t, o, w, s in timed]
     flops, moved = table["flops"].to_numpy(float), table["bytes"].to_numpy(float)
     computes = flops > 0
     labels.add("unit", [(t, unit_of(o, h)) for t, o, h, c in zip(target, op, dtype, computes, strict=True) if c])
@@ -252,6 +246,15 @@ def code_rows(table: pd.DataFrame, labels: Labels, kinds: dict[str, str]) -> Cod
         log_bytes=np.log(np.where(moves, moved, 1.0)),
         log_working_set=np.log(footprint(table)),
     )
+
+
+def _kind(op: str, works: bool, statistic: str, default: str) -> str:
+    """How one execution was timed: as a kernel chained in a program, or launched from the host."""
+    if not works or op in LAUNCHES:
+        return "launched"
+    if not statistic:
+        return default
+    return "chained" if statistic == "slope" else "launched"
 
 
 def footprint(table: pd.DataFrame) -> Floats:

@@ -115,7 +115,7 @@ def _circumstances(
     for name in pd.unique(workloads["target"]):
         if name not in measured and not spec_of(targets, devices.get(name, name)):
             known = [*measured, *([] if targets is None else targets.index)]
-            hint = "A target that was not measured needs its row in the spec sheets (targets=)"
+            hint = "A target that was not measured needs its row in the spec sheets (fit with targets=, --targets)"
             raise UnknownNameError("target", str(name), known, hint=hint)
         campaigns[name] = _campaign(encoded, name, request)
     table = workloads.reset_index(drop=True)

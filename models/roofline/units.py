@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["typical_offset", "unit_of"]
+__all__ = ["LAUNCHES", "typical_offset", "unit_of"]
+
+LAUNCHES = frozenset({"dispatch", "allocation"})
+"""Operations whose one execution is a launch from the host, however many of them were timed in a row."""
 
 _MATRIX = re.compile(
     r"(^|_)(matmul|gemm|bmm|mm|linear|dense|dot|einsum|conv\w*|attention|attn|mlp\w*|moe|transformer|prefill|decode|qkv|proj\w*)(_|$)"

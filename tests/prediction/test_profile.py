@@ -195,6 +195,17 @@ def test_unknown_target_and_missing_columns(profile: bp.Profile) -> None:
         profile.predict({"op": "matmul", "bytes": 1.0})
 
 
+def test_wrong_arguments_are_refused(profile: bp.Profile) -> None:
+    for options in ({"draws": 0}, {"seed": -1}, {"mean": True, "campaign": "monday"}):
+        with pytest.raises(InputError):
+            profile.predict(WORKLOAD, **options)
+
+
+def test_fitted_rows_are_not_held_out(profile: bp.Profile) -> None:
+    with pytest.raises(InputError, match="fitted"):
+        profile.validate(profile.table)
+
+
 def test_an_impossible_rate_is_refused(table: pd.DataFrame) -> None:
     sheets = check_targets(pd.DataFrame({"device": ["box"], "peak_flops_float32": [RATE / 10]}))
     with pytest.raises(CeilingError, match="above the peak"):

@@ -31,6 +31,11 @@ def test_each_feature_is_named() -> None:
     assert _support(target="elsewhere") == (False, ["target"])
 
 
+def test_circumstances_never_fitted_are_outside() -> None:
+    assert _support(corunners="matmul:8") == (False, ["corunners"])
+    assert _support(condition="cold") == (False, ["condition"])
+
+
 def test_a_factor_of_two_beyond_is_still_inside() -> None:
     largest = roofline_table(1)["working_set_bytes"].max()
     assert _support(working_set_bytes=1.9 * largest)[0]

@@ -56,7 +56,7 @@ def test_a_shift_that_the_campaign_explains_asks_for_campaigns() -> None:
 
 def test_a_shift_that_parameters_explain_asks_for_fitted_rows() -> None:
     verdict = judge(0.3, _shift(np.full(30, 0.2), parameters=0.3), 30, tolerance=TOLERANCE, alpha=0.05)
-    assert verdict.advice.startswith("fit rows of these operations")
+    assert verdict.advice.startswith("fit more rows of these operations")
 
 
 def test_one_row_never_transfers() -> None:
