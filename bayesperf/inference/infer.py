@@ -25,7 +25,7 @@ __all__ = ["Inference", "infer"]
 
 log = logging.getLogger("bayesperf.fit")
 
-PRIOR_DRAWS = 1000
+PRIOR_DRAWS = 500
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _sample_until_passed(
 ) -> tuple[xr.DataTree, list[Check], SamplerSettings]:
     names = free_names(built)
     for attempt in range(max(attempts, 1)):
-        tree = sample(compiled, settings, seed=seed + attempt, progress=progress)
+        tree = sample(built, compiled, settings, seed=seed + attempt, progress=progress)
         checks = gate(tree, names)
         if passed(checks):
             break

@@ -36,8 +36,13 @@ class SamplerSettings:
 
 
 def _plain_mode() -> Mode:
-    # Functions that run a few thousand times: compiling them with Numba takes longer than running them.
+    # Functions that run a few hundred times: compiling them takes longer than running them.
     return Mode("py", "fast_compile")
+
+
+def _no_compiler() -> Any:
+    """Context in which PyTensor builds no C extensions, which takes it 10 s the first time, and needs no compiler."""
+    return pytensor.config.change_flags(cxx="")
 
 
 def free_names(model: pm.Model) -> list[str]:
@@ -48,21 +53,30 @@ def free_names(model: pm.Model) -> list[str]:
 def compile_model(model: pm.Model) -> Any:
     """Compile log density and gradient with Numba.
 
-    Takes 25 to 50 s the first time on a machine and 10 s once its cache is warm, whatever the number of rows. JAX would
-    compile in 2 s, but then takes 0.2 to 0.4 ms a gradient where Numba takes 0.02 (two cores, 17 observations).
+    Takes about 20 s the first time on a machine and 10 s once its cache is warm, whatever the number of rows. JAX would
+    compile in 3 s, but then takes 0.7 ms a gradient where Numba takes 0.02 (two cores, 17 observations). What follows
+    from the sampled variables is left to `sample`, which computes it for all draws at once.
     """
-    return nutpie.compile_pymc_model(model, backend="numba")
+    # Shapes and starting points need no compiler either; but PyTensor fuses loops for Numba only where it sees a name.
+    with pytensor.config.change_flags(mode="FAST_COMPILE", linker="py", cxx="none needed"):
+        return nutpie.compile_pymc_model(model, backend="numba", var_names=free_names(model))
 
 
 def sample(
-    compiled: Any, settings: SamplerSettings, *, seed: int, progress: bool, cores: int | None = None
+    model: pm.Model,
+    compiled: Any,
+    settings: SamplerSettings,
+    *,
+    seed: int,
+    progress: bool,
+    cores: int | None = None,
 ) -> xr.DataTree:
     """Sample the posterior.
 
     Parameters
     ----------
-    compiled
-        From `compile_model`.
+    model, compiled
+        The model, and what `compile_model` made of it.
     settings
         Draws, tuning and chains.
     seed
@@ -104,14 +118,22 @@ def sample(
     stats = tree["sample_stats"].to_dataset()
     # Message objects have no NetCDF type.
     stats = stats.drop_vars([name for name in stats.data_vars if stats[name].dtype == object])
-    return xr.DataTree.from_dict({"posterior": tree["posterior"].to_dataset(), "sample_stats": stats})
+    posterior = tree["posterior"].to_dataset()
+    return xr.DataTree.from_dict({"posterior": posterior.merge(_derived(model, posterior)), "sample_stats": stats})
+
+
+def _derived(model: pm.Model, posterior: xr.Dataset) -> xr.Dataset:
+    """Deterministic variables of every draw."""
+    batched = _batched(model.free_RVs, posterior)
+    results = _evaluate(model.deterministics, batched)
+    return _labelled(model, model.deterministics, results, posterior)
 
 
 def sample_prior(model: pm.Model, *, draws: int, seed: int) -> xr.DataTree:
     """Draw from the prior and the prior predictive: groups ``prior`` and ``prior_predictive``."""
     # PyMC announces every variable that it samples.
     logging.getLogger("pymc.sampling.forward").setLevel(logging.WARNING)
-    with model:
+    with model, _no_compiler():
         tree = pm.sample_prior_predictive(
             draws=draws, random_seed=np.random.default_rng(seed), compile_kwargs={"mode": _plain_mode()}
         )
@@ -130,37 +152,45 @@ def log_densities(model: pm.Model, tree: xr.DataTree) -> xr.DataTree:
     """
     plain = remove_value_transforms(model)
     posterior = tree["posterior"].to_dataset()
-    batched, values = {}, []
-    for variable in plain.value_vars:
-        draws = np.asarray(posterior[variable.name].transpose("chain", "draw", ...))
-        values.append(draws.reshape(-1, *draws.shape[2:]).astype(variable.dtype))
-        batched[variable] = pt.tensor(variable.name, dtype=variable.dtype, shape=(None, *variable.type.shape))
     groups = {"log_likelihood": plain.observed_RVs, "log_prior": plain.free_RVs}
-    terms = [plain.logp(vars=variables, sum=False) for variables in groups.values()]
-    flat = vectorize_graph([term for group in terms for term in group], replace=batched)
-    results = iter(
-        pytensor.function(list(batched.values()), flat, mode=_plain_mode(), on_unused_input="ignore")(*values)
-    )
-    shape = (posterior.sizes["chain"], posterior.sizes["draw"])
-    coords = {dim: posterior[dim].values for dim in ("chain", "draw")}
+    terms = [term for variables in groups.values() for term in plain.logp(vars=variables, sum=False)]
+    results = _evaluate(terms, _batched(plain.value_vars, posterior))
     return xr.DataTree.from_dict(
-        {
-            group: _labelled(model, [variable.name for variable in variables], results, shape, coords)
-            for group, variables in groups.items()
-        }
+        {group: _labelled(model, variables, results, posterior) for group, variables in groups.items()}
     )
 
 
-def _labelled(
-    model: pm.Model, names: Sequence[str], results: Iterator[Any], shape: tuple[int, int], coords: dict[str, Any]
-) -> xr.Dataset:
-    arrays, used = {}, dict(coords)
-    for name in names:
-        dims = model.named_vars_to_dims.get(name, ())
+def _batched(variables: Sequence[Any], posterior: xr.Dataset) -> dict[Any, tuple[Any, Any]]:
+    """For each variable a symbol with a leading axis of draws, and its values."""
+    batched = {}
+    for variable in variables:
+        draws = np.asarray(posterior[variable.name].transpose("chain", "draw", ...))
+        symbol = pt.tensor(variable.name, dtype=variable.dtype, shape=(None, *variable.type.shape))
+        batched[variable] = (symbol, draws.reshape(-1, *draws.shape[2:]).astype(variable.dtype))
+    return batched
+
+
+def _evaluate(terms: Sequence[Any], batched: dict[Any, tuple[Any, Any]]) -> Iterator[Any]:
+    """Values of `terms` at all draws, in one vectorised call."""
+    if not terms:
+        return iter(())
+    replaced = vectorize_graph(terms, replace={variable: symbol for variable, (symbol, _) in batched.items()})
+    symbols, values = [symbol for symbol, _ in batched.values()], [draws for _, draws in batched.values()]
+    with _no_compiler():
+        return iter(pytensor.function(symbols, replaced, mode=_plain_mode(), on_unused_input="ignore")(*values))
+
+
+def _labelled(model: pm.Model, variables: Sequence[Any], results: Iterator[Any], posterior: xr.Dataset) -> xr.Dataset:
+    shape = (posterior.sizes["chain"], posterior.sizes["draw"])
+    arrays: dict[str, Any] = {}
+    used: dict[str, Any] = {dim: posterior[dim].values for dim in ("chain", "draw")}
+    for variable in variables:
+        name, n_dims = variable.name, variable.ndim
+        dims = model.named_vars_to_dims.get(name) or tuple(f"{name}_dim_{axis}" for axis in range(n_dims))
         values = np.asarray(next(results))
-        # A density that does not depend on the draw comes back without its axis.
-        member = values.shape[values.ndim - len(dims) :]
+        # What does not depend on the draw comes back without its axis.
+        member = values.shape[values.ndim - n_dims :]
         values = np.broadcast_to(values, (shape[0] * shape[1], *member))
-        arrays[name] = (("chain", "draw", *dims), values.reshape(*shape, *values.shape[1:]))
-        used |= {dim: list(model.coords[dim]) for dim in dims}
+        arrays[name] = (("chain", "draw", *dims), values.reshape(*shape, *member))
+        used |= {dim: list(model.coords[dim]) for dim in dims if dim in model.coords}
     return xr.Dataset(arrays, coords=used)

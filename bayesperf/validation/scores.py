@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import scipy.stats
-import scoringrules
 
 from bayesperf.configurations import Configurations, configurations
 from bayesperf.model import Floats
+
+if TYPE_CHECKING:
+    import scoringrules
+else:
+    # With Numba in sight it compiles kernels at import, five seconds that every run would pay; we use NumPy's.
+    hidden = {"numba": None} if "scoringrules" not in sys.modules else {}
+    shown = {name: sys.modules.pop(name) for name in hidden if name in sys.modules}
+    sys.modules.update(hidden)
+    try:
+        import scoringrules
+    finally:
+        for name in hidden:
+            del sys.modules[name]
+        sys.modules.update(shown)
 
 __all__ = ["baseline", "score_table"]
 

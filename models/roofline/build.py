@@ -48,7 +48,8 @@ MIN_MEMBERS = 3
 
 def build(encoded: Encoded) -> pm.Model:
     """Build the model; dims are named after the levels, plus ``gap`` (between working sets)."""
-    with pm.Model(coords=_coords(encoded)) as model:
+    # No bounds to check: every scale is positive by construction.
+    with pm.Model(coords=_coords(encoded), check_bounds=False) as model:
         parameters = _parameters(encoded)
         _likelihood(encoded, parameters)
     return model
@@ -80,7 +81,8 @@ def _cells(name: str, location: Any, spread: Any, informed: Any, dim: str) -> An
 def _operations(name: str, spread: Any, centring: Any) -> Any:
     """Effects of operation families around the mean of those measured, which the level above already holds."""
     raw = pm.Normal(f"{name}_raw", 0.0, 1.0, dims="op")
-    return pm.Deterministic(name, spread * pt.dot(pt.as_tensor(centring), raw), dims="op")
+    # Not a matrix product: those are slow to compile, and there are few families.
+    return pm.Deterministic(name, spread * (pt.as_tensor(centring) * raw).sum(axis=1), dims="op")
 
 
 def _spread(name: str, median: float, members: int) -> Any:
@@ -170,7 +172,7 @@ def _likelihood(encoded: Encoded, p: dict[str, Any]) -> None:
     if "campaign" in p:
         log_time = log_time + p["campaign"][codes.campaign]
     # Observations are data, so that a compiled model can be given another simulated set.
-    observed = pm.Data("observed_log_time", encoded.log_time, dims="observation")
+    observed = _observed("observed_log_time", encoded.log_time, "observation")
     misfit = p["misfit"][codes.noise]
     variance = misfit**2 + encoded.within
     if "repeat" in p:
@@ -180,5 +182,10 @@ def _likelihood(encoded: Encoded, p: dict[str, Any]) -> None:
         scatter = encoded.scatter
         # Variance of Student-t noise is its squared scale times nu / (nu - 2).
         expected = p["repeat"][scatter.noise] ** 2 * p["tail"] / (p["tail"] - 2.0) + scatter.within
-        square = pm.Data("observed_scatter", scatter.square, dims="repeated")
+        square = _observed("observed_scatter", scatter.square, "repeated")
         pm.Gamma("scatter", alpha=scatter.dof / 2.0, beta=0.5 / expected, observed=square, dims="repeated")
+
+
+def _observed(name: str, values: Any, dim: str) -> Any:
+    # With its shape in its type, or checks of it at run time would take seconds to compile.
+    return pm.Data(name, values, dims=dim, shape=values.shape)

@@ -49,16 +49,16 @@ class CurveCodes:
 
     Parameters
     ----------
-    passed
-        Gaps between the row and the anchor: 1 below the anchor, -1 beyond it, 0 elsewhere, (row, gap).
     own
         The gap the row lies in, (row,).
+    last
+        The gap that ends at the anchor of the row's target, (row,).
     position
         Log position in that gap, 0 at its lower end, 1 at its upper, (row,).
     """
 
-    passed: Floats
     own: npt.NDArray[np.intp]
+    last: npt.NDArray[np.intp]
     position: Floats
 
 
@@ -125,18 +125,17 @@ def _cluster(values: Floats) -> Floats:
 
 def code_curve(curves: Curves, target: npt.NDArray[np.intp], log_working_set: Floats) -> CurveCodes:
     """Place rows on their targets' curves, (row,) each."""
-    same = curves.target[None, :] == target[:, None]
-    anchor, size = curves.anchor[target][:, None], log_working_set[:, None]
-    below = same & (curves.high[None, :] <= anchor + 1e-9) & (size < curves.high[None, :])
-    beyond = same & (curves.low[None, :] >= anchor - 1e-9) & (size >= curves.high[None, :])
-    # Sizes outside all gaps belong to the first or the last one, at its end.
-    inside = same & (curves.low[None, :] <= size)
-    first = np.argmax(same, axis=1)
-    own = np.where(inside.any(axis=1), first + inside.sum(axis=1) - 1, first)
+    # Gaps lie target by target, by size. Sizes outside all gaps belong to the first or the last one, at its end.
+    starts = np.searchsorted(curves.target, target)
+    counts = np.searchsorted(curves.target, target, side="right") - starts
+    own, last = starts.copy(), starts.copy()
+    for step in range(1, int(counts.max(initial=0))):
+        gap = np.minimum(starts + step, len(curves.low) - 1)
+        there = step < counts
+        own += there & (curves.low[gap] <= log_working_set)
+        last += there & (curves.high[gap] <= curves.anchor[target] + 1e-9)
     position = (log_working_set - curves.low[own]) / (curves.high[own] - curves.low[own])
-    overshoot = beyond & (np.arange(len(curves.target))[None, :] == own[:, None])
-    passed = below.astype(float) - (beyond & ~overshoot).astype(float)
-    return CurveCodes(passed, own, np.clip(position, 0.0, 1.0))
+    return CurveCodes(own, last, np.clip(position, 0.0, 1.0))
 
 
 def log_bandwidth(xp: Any, anchor: Any, drop: Any, warp: Any, codes: CurveCodes) -> Any:
@@ -153,7 +152,9 @@ def log_bandwidth(xp: Any, anchor: Any, drop: Any, warp: Any, codes: CurveCodes)
     codes
         From `code_curve`.
     """
-    passed = xp.matmul(drop, codes.passed.T)
+    # Drops from the row's gap up to the anchor, or minus those from the anchor up to the row's gap.
+    total = xp.cumsum(drop, axis=-1)
+    passed = total[..., codes.last] - total[..., codes.own] + drop[..., codes.own]
     # 0 ** exp(warp) is 0, but its derivative must not be taken through log(0).
     inside = codes.position > 0
     power = xp.exp(xp.exp(warp[..., codes.own]) * np.log(np.where(inside, codes.position, 1.0)))
