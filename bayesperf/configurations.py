@@ -14,11 +14,11 @@ import pandas as pd
 
 from bayesperf.schema import SHAPE_COLUMNS
 
-__all__ = ["Configurations", "configurations"]
+__all__ = ["KEYS", "Configurations", "configurations"]
 
-_KEYS = (
+KEYS = (
     *("target", "op", "dtype", "flops", "bytes", "working_set_bytes", "parallelism", "message_bytes", "n_devices"),
-    *("campaign", "stack", "condition", "corunners", "statistic", "role", *SHAPE_COLUMNS),
+    *("campaign", "stack", "condition", "corunners", "corunner_shapes", "statistic", "role", *SHAPE_COLUMNS),
 )
 
 _CLOCK_VARIANCE = 1e-8
@@ -62,7 +62,7 @@ class Configurations:
 def configurations(table: pd.DataFrame) -> Configurations:
     """Summarise the repeats of a checked measurement table that carries ids."""
     table = table.reset_index(drop=True)
-    keys = [name for name in _KEYS if name in table]
+    keys = [name for name in KEYS if name in table]
     code = table.groupby(keys, dropna=False, sort=False).ngroup().to_numpy()
     log_time = np.log(table["time_s"].to_numpy(float))
     by = pd.Series(log_time).groupby(code, sort=True)

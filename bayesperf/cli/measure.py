@@ -9,6 +9,7 @@ import typer
 
 from bayesperf.cli.options import Campaign, DrawnSeed, Json, Quiet, Targets
 from bayesperf.cli.output import Output
+from bayesperf.cli.variance import show_variance
 from bayesperf.errors import InputError
 
 if TYPE_CHECKING:
@@ -93,8 +94,10 @@ def show_plan(plan: Plan, output: Output) -> None:
         "disk_bytes": float(points["disk_bytes"].sum()),
     }
     output.document({**total, "plan": points})
-    shown = ["op", "dtype", "shape", "role", "scope", "n_devices", "process", "seconds"]
-    output.table(shown, points[shown].itertuples(index=False))
+    shown = ["op", "dtype", "shape", "role", "scope", "n_devices", "condition", "corunners", "process", "seconds"]
+    # What no point of the plan has is not worth a column.
+    shown = [name for name in shown if points[name].notna().any()]
+    output.table(shown, points[shown].fillna("").itertuples(index=False))
     output.say(
         f"{len(points)} points, about {seconds / 60:.1f} minutes, "
         f"at most {total['memory_bytes'] / 2**20:.0f} MiB of memory, {total['disk_bytes'] / 2**20:.2f} MiB on disk"
@@ -103,7 +106,9 @@ def show_plan(plan: Plan, output: Output) -> None:
 
 def summarise(table: pd.DataFrame, out: Path, output: Output) -> None:
     """Print what was measured, what failed, what was disturbed."""
-    failures, flagged = table.attrs["failures"], 0
+    from bayesperf.measure.variance import variance_parts
+
+    failures, flagged, parts = table.attrs["failures"], 0, variance_parts(table)
     if "flags" in table:
         flagged = int(table["flags"].notna().sum())
     output.document(
@@ -113,9 +118,11 @@ def summarise(table: pd.DataFrame, out: Path, output: Output) -> None:
             "targets": sorted(table["target"].unique()),
             "flagged": flagged,
             "failures": failures,
+            "variance": parts,
         }
     )
     output.say(f"{out}: {len(table)} measurements of {', '.join(sorted(table['target'].unique()))}")
+    show_variance(parts, output)
     if flagged:
         output.note(f"{flagged} measurements carry a flag; `bayesperf doctor` says what disturbs this machine")
     if len(failures):

@@ -9,6 +9,7 @@ import typer
 
 from bayesperf.cli.options import Json, Quiet
 from bayesperf.cli.output import Output
+from bayesperf.cli.variance import show_variance
 
 __all__ = ["HELP", "run"]
 
@@ -29,6 +30,7 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Join measurement tables."""
+    from bayesperf.measure.variance import variance_parts
     from bayesperf.store import concat, read_measurements, write_measurements
 
     output = Output(json=json, quiet=quiet)
@@ -36,7 +38,11 @@ def run(
     given = sum(len(table) for table in tables)
     joined = concat(tables)
     write_measurements(joined, out)
-    output.document({"out": out, "rows": len(joined), "given": given, "targets": sorted(joined["target"].unique())})
+    parts = variance_parts(joined)
+    targets = sorted(joined["target"].unique())
+    output.document({"out": out, "rows": len(joined), "given": given, "targets": targets, "variance": parts})
     repeated = given - len(joined)
     dropped = f" ({repeated} that several files share are kept once)" if repeated else ""
     output.say(f"{out}: {len(joined)} rows of {joined['target'].nunique()} target(s){dropped}")
+    if (parts["campaigns"] > 1).any():
+        show_variance(parts, output)

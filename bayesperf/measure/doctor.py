@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any, Literal
 import psutil
 
 from bayesperf.errors import MeasurementError
-from bayesperf.measure import environment, machine, watch
+from bayesperf.measure import environment, gpu, machine, watch
 
 __all__ = ["Finding", "diagnose"]
 
@@ -52,7 +53,8 @@ def diagnose(*, seconds: float = 1.0, ask_jax: bool = True) -> list[Finding]:
         Whether to start JAX in a process of its own to see its devices.
     """
     checks: list[Callable[[], Finding]] = [
-        _governor, _quota, _affinity, _temperature, _memory, _caches, _threads, lambda: _busy(seconds)
+        _governor, _quota, _affinity, _power, _temperature, _memory, _disk, _caches, _threads,
+        lambda: _busy(seconds),
     ]  # fmt: skip
     findings = [check() for check in checks]
     return [*findings, *(_jax() if ask_jax else [])]
@@ -94,6 +96,23 @@ def _affinity() -> Finding:
     return Finding("ok", "affinity", f"all {logical} processors; all-device points use {machine.cpu_devices()}")
 
 
+def _power() -> Finding:
+    battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
+    if battery is not None and battery.power_plugged is False:
+        return Finding("warning", "power supply", "on battery: clocks are held back", "plug it in")
+    return Finding("ok", "power supply", "mains" if battery is not None else "no battery seen")
+
+
+def _disk() -> Finding:
+    free = shutil.disk_usage(".").free
+    if free < 2**27:
+        return Finding(
+            "warning", "disk", f"{free / 2**20:.0f} MiB free in this folder",
+            "make room, or write elsewhere with --out: a run stops when its journal cannot be written",
+        )  # fmt: skip
+    return Finding("ok", "disk", f"{free / 2**30:.1f} GiB free in this folder")
+
+
 def _temperature() -> Finding:
     hottest = environment.state()["temperature_c"]
     if hottest is None:
@@ -107,8 +126,9 @@ def _memory() -> Finding:
     free = machine.memory_limit_bytes()
     if free < 2**31:
         return Finding(
-            "warning", "memory", f"{free / 2**30:.1f} GiB available", "main-memory points will be left out as too large"
-        )
+            "warning", "memory", f"{free / 2**30:.1f} GiB available",
+            "free some, or main-memory points will be left out as too large",
+        )  # fmt: skip
     return Finding("ok", "memory", f"{free / 2**30:.1f} GiB available")
 
 
@@ -169,7 +189,7 @@ def _jax() -> list[Finding]:
     if seen["platform"] == "cpu":
         findings += _forgotten_accelerator()
     else:
-        findings += _device_users(seen)
+        findings += _gpus(seen)
     if seen.get("x64"):
         findings.append(
             Finding("note", "JAX", "64-bit mode is on; probes state their dtypes and are not changed by it")
@@ -188,30 +208,56 @@ def _forgotten_accelerator() -> list[Finding]:
     return []
 
 
-def _device_users(seen: dict[str, Any]) -> list[Finding]:
-    """Other processes on NVIDIA devices, where NVML is installed."""
+def _gpus(seen: dict[str, Any]) -> list[Finding]:
+    """NVIDIA devices, where NVML is installed: other users, throttling, partitions, persistence."""
     if seen["platform"] != "gpu":
         return []
-    try:
-        import pynvml
-
-        pynvml.nvmlInit()
-    except ImportError:
+    devices = gpu.gpu_state()
+    if devices is None:
         return [
-            Finding("note", "device users", "unknown", "pip install 'bayesperf[gpu]' to see other users of the device")
-        ]
-    # Whatever NVML raises (no driver, no permission) means the same: it cannot be seen.
-    except Exception as error:  # noqa: BLE001
-        return [Finding("note", "device users", f"NVML cannot tell: {error}")]
-    try:
-        users = [
-            process.pid
-            for index in range(pynvml.nvmlDeviceGetCount())
-            for process in pynvml.nvmlDeviceGetComputeRunningProcesses(pynvml.nvmlDeviceGetHandleByIndex(index))
-        ]
-    finally:
-        pynvml.nvmlShutdown()
+            Finding(
+                "note", "device state", "unknown: clocks, power, throttling and other users go unseen",
+                f"{gpu.INSTALL} (NVIDIA devices)",
+            )
+        ]  # fmt: skip
+    return [_gpu_users(devices), _gpu_throttling(devices), *_gpu_settings(devices)]
+
+
+def _gpu_users(devices: list[dict[str, Any]]) -> Finding:
+    if all(device["users"] is None for device in devices):
+        return Finding("note", "device users", "not readable here (usual in containers)")
+    users = {pid for device in devices for pid in device["users"] or []} - {os.getpid()}
     if users:
         advice = "end them, or wait: a shared device is a different target"
-        return [Finding("warning", "device users", f"{len(users)} other process(es) on the device", advice)]
-    return [Finding("ok", "device users", "none")]
+        return Finding("warning", "device users", f"{len(users)} other process(es) on the device", advice)
+    return Finding("ok", "device users", "none")
+
+
+def _gpu_throttling(devices: list[dict[str, Any]]) -> Finding:
+    state = gpu.summary(devices)
+    power = "unknown power" if state["power_w"] is None else f"{state['power_w']:.0f} W"
+    heat = "unknown temperature" if state["temperature_c"] is None else f"{state['temperature_c']:.0f} C"
+    seen = f"{power}, {heat}"
+    if state["throttle"] is None:
+        return Finding("note", "device clocks", f"{seen}; whether they are held back is not readable here")
+    if state["throttle"]:
+        return Finding(
+            "warning", "device clocks", f"held back now by {state['throttle']}; {seen}",
+            "let it cool, raise its power limit, or take off application clocks (nvidia-smi -rac); "
+            "`nvidia-smi -q -d PERFORMANCE` tells more",
+        )  # fmt: skip
+    return Finding("ok", "device clocks", f"free; {seen}")
+
+
+def _gpu_settings(devices: list[dict[str, Any]]) -> list[Finding]:
+    findings = []
+    if any(device["mig"] for device in devices):
+        findings.append(Finding("note", "device partitions", "MIG is on", "each instance is a target of its own"))
+    if any(device["persistence"] is False for device in devices):
+        findings.append(
+            Finding(
+                "note", "device persistence", "off: the driver is loaded again for each process",
+                "nvidia-smi -pm 1 makes starts shorter and clocks steadier",
+            )
+        )  # fmt: skip
+    return findings

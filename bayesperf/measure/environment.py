@@ -14,14 +14,18 @@ from typing import Any
 import psutil
 
 from bayesperf import __version__
+from bayesperf.measure import gpu
 
 __all__ = [
+    "affinity",
     "cgroup_memory_bytes",
     "cgroup_quota_cores",
     "cpu_model",
+    "device_state",
     "last_level_cache_bytes",
     "of_host",
     "of_jax",
+    "second_threads",
     "state",
 ]
 
@@ -31,7 +35,6 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 def of_host() -> dict[str, Any]:
     """Facts of host and software that do not change during a run."""
-    affinity = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     return {
         "bayesperf": __version__,
         "probe_code_commit": _git_commit(),
@@ -42,7 +45,7 @@ def of_host() -> dict[str, Any]:
         "cpu_model": cpu_model(),
         "cpu_logical": psutil.cpu_count(),
         "cpu_physical": psutil.cpu_count(logical=False),
-        "cpu_affinity": affinity,
+        "cpu_affinity": affinity(),
         "cpu_governor": _text(_CPU / "cpu0/cpufreq/scaling_governor"),
         "cpu_caches": _caches(),
         "cgroup_quota_cores": cgroup_quota_cores(),
@@ -53,6 +56,7 @@ def of_host() -> dict[str, Any]:
         "virtualised": _virtualised(),
         "xla_flags": os.environ.get("XLA_FLAGS"),
         "jax_environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith("JAX_")} or None,
+        "cuda_environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith("CUDA_")} or None,
     }
 
 
@@ -80,7 +84,7 @@ def of_jax() -> dict[str, Any]:
 
 
 def state() -> dict[str, Any]:
-    """Facts that change: load, clock, temperature."""
+    """Facts that change: load, clock, temperature, and the state of NVIDIA devices."""
     try:
         load: float | None = os.getloadavg()[0]
     except OSError:
@@ -91,7 +95,32 @@ def state() -> dict[str, Any]:
         "cpu_mhz": getattr(frequency, "current", None) or None,
         "temperature_c": _temperature(),
         "memory_available_bytes": psutil.virtual_memory().available,
+        "gpus": gpu.gpu_state(),
     }
+
+
+def device_state(platform: str) -> dict[str, Any]:
+    """Clock in MHz, temperature in C, power in W and reasons to throttle of the devices now; None is unknown."""
+    if platform != "cpu":
+        return gpu.summary(gpu.gpu_state() if platform in ("gpu", "cuda") else None)
+    frequency = psutil.cpu_freq() if hasattr(psutil, "cpu_freq") else None
+    clock = getattr(frequency, "current", None) or None
+    return {"clock_mhz": clock, "temperature_c": _temperature(), "power_w": None, "throttle": None}
+
+
+def affinity() -> list[int] | None:
+    """Processors this process may use; None where the system does not tell."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+
+
+def second_threads() -> frozenset[int]:
+    """Processors that are not the first of their core, as far as the system tells."""
+    later: set[int] = set()
+    for path in _CPU.glob("cpu[0-9]*/topology/thread_siblings_list"):
+        # Such as "0,4" or "0-1".
+        numbers = [int(n) for n in (_text(path) or "").replace("-", ",").split(",") if n.isdigit()]
+        later.update(n for n in numbers if n > min(numbers))
+    return frozenset(later)
 
 
 def cpu_model() -> str | None:

@@ -10,7 +10,7 @@ import psutil
 
 from bayesperf.specs import slug
 
-__all__ = ["Machine", "cpu_devices", "scope_environment"]
+__all__ = ["Machine", "cpu_devices", "deal_processors", "scope_environment"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class Machine:
             return 2.0**29 * count
         return max(2.0**29, 2.5 * (self.cache_bytes or 0.0))
 
-    def target(self, count: int) -> str:
-        """Target name of a number of these devices."""
-        return f"{self.device}-x{count}"
+    def target(self, count: int, mode: str = "plain") -> str:
+        """Target name of a number of these devices, and of how their worker is started where that is not as always."""
+        return f"{self.device}-x{count}" + ("" if mode == "plain" else f"-{mode}")
 
     @classmethod
     def from_description(cls, description: dict[str, Any]) -> Machine:
@@ -95,6 +95,21 @@ def memory_limit_bytes() -> float:
     available = float(psutil.virtual_memory().available)
     limit = cgroup_memory_bytes()
     return min(available, limit) if limit else available
+
+
+def deal_processors(count: int) -> tuple[list[int], list[int]] | None:
+    """Processors of a pinned worker of `count` devices, and those of its aggressors, one each in turn.
+
+    Cores come before their second threads. Where none is left over, aggressors share all of them with the worker.
+    None where the system cannot pin.
+    """
+    from bayesperf.measure.environment import affinity, second_threads
+
+    allowed = affinity()
+    if allowed is None or not hasattr(os, "sched_setaffinity"):
+        return None
+    order = sorted(allowed, key=lambda cpu: (cpu in second_threads(), cpu))
+    return order[:count], order[count:] or order
 
 
 def scope_environment(platform: str, count: int) -> dict[str, str]:

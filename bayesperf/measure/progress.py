@@ -7,7 +7,8 @@ import sys
 import time
 from typing import Protocol
 
-from bayesperf.measure.plan import Plan, Point
+from bayesperf.measure.plan import Plan
+from bayesperf.measure.points import Point
 
 __all__ = ["BarProgress", "LogProgress", "Progress", "SilentProgress", "choose_progress"]
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from bayesperf.errors import CeilingError, InputError, MeasurementError
 from bayesperf.measure.journal import Journal, exclusive, journal_path, read_journal
-from bayesperf.measure.machine import Machine, scope_environment
-from bayesperf.measure.plan import Batch, Plan, Point, make_plan
+from bayesperf.measure.machine import Machine, deal_processors, scope_environment
+from bayesperf.measure.plan import Plan, make_plan
+from bayesperf.measure.points import Batch, Point
 from bayesperf.measure.progress import Progress, choose_progress
 from bayesperf.measure.suites import Suite, load_suite
 from bayesperf.measure.supervise import Outcome, describe, run_points
@@ -189,6 +190,12 @@ def _complete(path: Path, request: _Request) -> pd.DataFrame:
             f"{path}: exists and holds another plan (suite {saved.suite.name}, or another version of it); "
             f"name another file"
         )
+    campaigns = sorted(table["campaign"].dropna().unique())
+    for name, wanted, there in (("seed", request.seed, [saved.seed]), ("campaign", request.campaign, campaigns)):
+        if wanted is not None and wanted not in there:
+            raise InputError(
+                f"{path}: exists, measured with {name} {', '.join(map(str, there))}, not {wanted}; name another file"
+            )
     failures = failures_path(path)
     table.attrs["failures"] = pd.read_parquet(failures) if failures.exists() else pd.DataFrame()
     _remove_merged(journal_path(path), saved)
@@ -313,8 +320,14 @@ class _Run:
             "budget": budget.model_dump(mode="json"),
             "memory_bytes": self.machine.memory_bytes,
             "check_large": batch.process == 0,
+            "flush_bytes": self.machine.main_memory_bytes(batch.n_devices),
         }
-        environment = scope_environment(self.plan.platform, batch.n_devices)
+        dealt = deal_processors(batch.n_devices) if batch.mode == "pinned" else None
+        if dealt is not None:
+            job["cpus"], job["other_cpus"] = dealt
+        job |= {"n_processes": batch.n_processes, "platform": self.plan.platform}
+        each = batch.n_devices // batch.n_processes
+        environment = scope_environment(self.plan.platform, each + batch.threads_beside)
         provenance = None
         for outcome in run_points(points, job, environment, budget.timeout_s):
             if outcome.kind == "environment":

@@ -7,13 +7,34 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from bayesperf.errors import InputError, UnknownNameError
 
-__all__ = ["Budget", "PlatformOverride", "ProbeSweep", "Scope", "Suite", "available_suites", "load_suite"]
+__all__ = [
+    "Budget",
+    "Condition",
+    "ContentionSweep",
+    "Kind",
+    "PlatformOverride",
+    "ProbeSweep",
+    "Quantity",
+    "Scope",
+    "Suite",
+    "available_suites",
+    "load_suite",
+]
 
 Scope = Literal["one", "all"]
+
+Condition = Literal["hot+burst", "hot+sustained", "cold+burst"]
+
+Quantity = Literal[
+    "compute", "bandwidth", "levels", "overhead", "ridge", "latency", "transfer", "communication", "contention"
+]
+"""What a suite can identify: compute rate by dtype; bandwidth of main memory; bandwidth over the working set; cost of a
+launch; sharpness of the roofline's corner; latency of a dependent access; links between host and devices; collectives;
+how a co-runner slows."""
 
 
 class _Strict(BaseModel):
@@ -43,6 +64,8 @@ class Budget(_Strict):
         Largest share of a worker's planned time that goes into repeats.
     timeout_s
         Seconds after which the watchdog ends a stuck point.
+    sustained_s
+        Seconds that a ``sustained`` point runs without pause before it is sampled.
     """
 
     point_s: float = Field(default=0.3, gt=0)
@@ -54,6 +77,7 @@ class Budget(_Strict):
     retries: int = Field(default=2, ge=0)
     retry_share: float = Field(default=0.3, ge=0)
     timeout_s: float = Field(default=120.0, gt=0)
+    sustained_s: float = Field(default=5.0, gt=0)
 
 
 class ProbeSweep(_Strict):
@@ -69,12 +93,64 @@ class ProbeSweep(_Strict):
         Scopes, where they differ from the suite's.
     sentinel
         Whether these points are repeated in every campaign, so that campaigns can be compared.
+    conditions
+        Each configuration is measured under each of them. ``sustained``: after `Budget.sustained_s` of the same work;
+        ``cold``: one iteration after the caches were flushed (see `bayesperf.measure.cold`).
     """
 
     name: str
     sweep: dict[str, Any]
     scopes: list[Scope] | None = None
     sentinel: bool = False
+    conditions: list[Condition] = Field(default=["hot+burst"], min_length=1)
+
+
+class Kind(_Strict):
+    """A probe and a sweep: the victims, or the aggressors, of a contention experiment."""
+
+    name: str
+    sweep: dict[str, Any]
+
+
+class ContentionSweep(_Strict):
+    """Victims, alone and beside aggressors.
+
+    Attributes
+    ----------
+    victim
+        Its configurations are measured.
+    aggressors
+        Each of their configurations runs beside each victim, on one device each.
+    n
+        How many of an aggressor run; 0 is the victim alone, in the same kind of worker.
+    mode
+        ``processes`` (aggressors in processes of their own), ``threads`` (of the victim's process), ``pinned``
+        (processes, and each on processors of its own as far as there are enough; Linux only).
+    together
+        All aggressors at once, `n` of each, in place of one kind after the other.
+    place
+        Accelerators only: aggressors on the ``same`` device as the victim, or on the ``next`` ones.
+    scopes
+        Devices of the victim.
+    sentinel
+        As for probes.
+    """
+
+    victim: Kind
+    aggressors: list[Kind] = Field(min_length=1)
+    n: list[int] = Field(default=[0, 1], min_length=1)
+    mode: list[Literal["processes", "threads", "pinned"]] = Field(default=["processes"], min_length=1)
+    together: bool = False
+    place: Literal["same", "next"] = "same"
+    scopes: list[Scope] = Field(default=["one"], min_length=1)
+    sentinel: bool = False
+
+    @field_validator("n")
+    @classmethod
+    def _counts(cls, value: list[int]) -> list[int]:
+        if min(value) < 0:
+            raise ValueError("must be whole numbers of at least 0")
+        return value
 
 
 class PlatformOverride(_Strict):
@@ -84,6 +160,8 @@ class PlatformOverride(_Strict):
     scopes: list[Scope] | None = None
     budget: Budget | None = None
     probe: list[ProbeSweep] | None = None
+    contention: list[ContentionSweep] | None = None
+    identifies: list[Quantity] | None = None
 
 
 class Suite(_Strict):
@@ -101,10 +179,14 @@ class Suite(_Strict):
         ``one`` device, ``all`` devices of the host.
     budget
         Time per point.
+    identifies
+        What its points suffice to learn.
     probe
         Probes and sweeps; where one name stands in several entries, each adds points.
+    contention
+        Victims and aggressors.
     platform
-        Overrides by platform; its `probe` list replaces the whole list.
+        Overrides by platform; its lists replace the suite's.
     """
 
     name: str
@@ -112,7 +194,9 @@ class Suite(_Strict):
     processes: int = Field(default=2, ge=1)
     scopes: list[Scope] = Field(default=["all"], min_length=1)
     budget: Budget = Budget()
-    probe: list[ProbeSweep] = Field(min_length=1)
+    identifies: list[Quantity] = []
+    probe: list[ProbeSweep] = []
+    contention: list[ContentionSweep] = []
     platform: dict[Literal["cpu", "gpu", "tpu"], PlatformOverride] = Field(default_factory=dict)
 
     @field_validator("description")
@@ -121,6 +205,12 @@ class Suite(_Strict):
         if "\n" in value.strip():
             raise ValueError("must be one line")
         return value.strip()
+
+    @model_validator(mode="after")
+    def _something_to_measure(self) -> Suite:
+        if not self.probe and not self.contention:
+            raise ValueError("has neither a [[probe]] nor a [[contention]]: nothing to measure")
+        return self
 
     def on(self, platform: str) -> Suite:
         """The suite as it is on a platform, its overrides applied; ``gpu`` ones serve other accelerators too."""
@@ -139,7 +229,7 @@ def _folder() -> Path:
 def available_suites() -> dict[str, str]:
     """Names of the installed suites, shortest first as far as known, and what each is in one line."""
     suites = {path.stem: tomllib.loads(path.read_text()).get("description", "") for path in _folder().glob("*.toml")}
-    order = ["tiny", "quick", "standard", "full"]
+    order = ["tiny", "quick", "standard", "full", "contention", "collectives"]
     return dict(sorted(suites.items(), key=lambda item: (order.index(item[0]) if item[0] in order else 99, item[0])))
 
 

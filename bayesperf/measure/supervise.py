@@ -18,7 +18,8 @@ from importlib import metadata
 from typing import IO, Any
 
 from bayesperf.errors import MeasurementError
-from bayesperf.measure.plan import Point
+from bayesperf.measure.cluster import jobs_of
+from bayesperf.measure.points import Point
 
 __all__ = ["Outcome", "Worker", "describe", "run_points"]
 
@@ -54,9 +55,12 @@ class Worker:
         What it reads first; see `bayesperf.measure.worker`.
     environment
         Variables added to this process's.
+    own_group
+        Whether it leads a process group, all of which ends with it; else it belongs to this process's.
     """
 
-    def __init__(self, job: Mapping[str, Any], environment: Mapping[str, str]):
+    def __init__(self, job: Mapping[str, Any], environment: Mapping[str, str], *, own_group: bool = True):
+        self._own_group = own_group
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
         self._process = subprocess.Popen(
             [sys.executable, "-m", "bayesperf.measure.worker"],
@@ -64,16 +68,24 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=self._log,
             env={**os.environ, **environment},
-            process_group=0,
+            process_group=0 if own_group else None,
         )
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
+        self.send(job)
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Write a line to it; if it is dead, the answer that does not come says so."""
         assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(job).encode() + b"\n")
+        # Closed: it was killed from here.
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it died at once; the missing "ready" says so, with its log
 
     def __enter__(self) -> Worker:
         return self
@@ -111,7 +123,10 @@ class Worker:
     def kill(self) -> None:
         """End it and everything it started."""
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+            if self._own_group:
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
@@ -196,12 +211,23 @@ def run_points(
             return
 
 
+def _start(job: Mapping[str, Any], environment: Mapping[str, str], group: contextlib.ExitStack) -> Worker:
+    """The worker of a job, or the first of the several that do it together; all of them end with the group."""
+    processes = job.get("n_processes", 1)
+    if processes == 1:
+        return group.enter_context(Worker(job, environment))
+    first, *others = jobs_of(processes, job["n_devices"])
+    companions = [group.enter_context(Worker({**job, "cluster": other}, environment)).pid for other in others]
+    return group.enter_context(Worker({**job, "cluster": first, "companions": companions}, environment))
+
+
 def _one_worker(
     points: list[Point], job: Mapping[str, Any], environment: Mapping[str, str], timeout_s: float
 ) -> Iterator[Outcome]:
     by_id = {p.id: p for p in points}
     dumped = [p.model_dump(mode="json") for p in points]
-    with Worker({"mode": "measure", **job, "points": dumped}, environment) as worker:
+    with contextlib.ExitStack() as group:
+        worker = _start({"mode": "measure", **job, "points": dumped}, environment, group)
         running: Point | None = None
         while True:
             try:

@@ -14,9 +14,24 @@ Beside the contract's columns a measured row has:
 ``waited_share``              share that our threads spent ready to run, waiting for a processor
 ``setup_s``              s    placing data, tracing and compiling; ``compile_s`` of it
 ``first_run_s``          s    the first run, never part of the fit
+``mode``                      how the worker was started: ``plain``, ``threads``, ``pinned``; part of the target
+``cpus``                      processors the process might use, numbers joined by ``+``
+``clock_mhz``            MHz  slowest clock of the devices just after; ``temperature_c`` (C) the hottest,
+                              ``power_w`` (W) of all, ``throttle`` what held them back, joined by ``+``
 ``hlo_hash``                  hash of the optimised program that was timed
 ``form``                      how its iterations were chained (see `bayesperf.probe`)
 ======================== ==== ==================================================================================
+
+a probe of access patterns ``bytes_lines`` (byte: what lines carry), a collective ``algbw_bytes_per_s``
+and ``busbw_bytes_per_s`` (byte/s: algorithm and bus bandwidth as nccl-tests define them), and one that ran beside
+others (its ``corunners``):
+
+=========================== ====== =============================================================================
+``corunner_shapes``                dtypes and shapes of the aggressors
+``corunner_how``                   in ``threads`` of the process, or in ``processes`` of their own
+``overlap``                        least share of the timed seconds that an aggressor had a launch under way
+``corunner_flops_per_s``    FLOP/s what all aggressors did meanwhile; ``corunner_bytes_per_s`` (byte/s) likewise
+=========================== ====== =============================================================================
 """
 
 from __future__ import annotations
@@ -28,8 +43,9 @@ import pandas as pd
 
 from bayesperf import plugins
 from bayesperf.measure.machine import Machine
-from bayesperf.measure.plan import Plan, Point
-from bayesperf.probe import Probe
+from bayesperf.measure.plan import Plan
+from bayesperf.measure.points import Point
+from bayesperf.probe import Probe, Work
 from bayesperf.schema import COLUMNS, SHAPE_COLUMNS, add_flag
 from bayesperf.store import provenance_id, with_provenance
 
@@ -37,9 +53,10 @@ __all__ = ["FAILURE_COLUMNS", "assemble", "failure_row", "measurement_row", "pro
 
 FAILURE_COLUMNS = (
     "target", "device", "op", "dtype", "reason", "detail", "log", "n_devices", "scope", "probe", "shape", "condition",
-    "process", "role", "campaign", "stack", "point_id",
+    "process", "role", "campaign", "stack", "point_id", "corunners",
 )  # fmt: skip
 
+STATE_COLUMNS = ("clock_mhz", "temperature_c", "power_w", "throttle")
 
 NOISY = 0.1
 """Relative standard error from which a row is flagged ``noisy``."""
@@ -48,11 +65,12 @@ NOISY = 0.1
 def measurement_row(point: Point, record: Mapping[str, Any], machine: Machine, campaign: str) -> dict[str, Any]:
     """One row of the measurement table.
 
-    Flops, bytes, working set and parallelism are totals over the scope's devices; shape columns are what one device
-    holds.
+    Flops, bytes, working set and parallelism are totals over the scope's devices, but those of one rank where there are
+    messages; shape columns are what one device holds.
     """
     probe: Probe = plugins.load("probe", point.probe)
-    work, count = probe.work(point.config), point.n_devices
+    work = probe.work(point.config)
+    count = point.n_devices if work.message_bytes is None else 1
     return {
         **_identity(point, machine, campaign),
         "flops": work.flops * count,
@@ -87,7 +105,28 @@ def measurement_row(point: Point, record: Mapping[str, Any], machine: Machine, c
         "first_run_s": record["warmup_s"][0] if record["warmup_s"] else None,
         "hlo_hash": record["hlo_hash"],
         "form": record["form"],
+        "mode": point.mode,
+        "cpus": "+".join(map(str, record["cpus"])) if record.get("cpus") else None,
+        **{name: record.get("state", {}).get(name) for name in STATE_COLUMNS},
+        **_company(point, record),
+        **_traffic(work, record["slope_s"], count),
     }
+
+
+def _traffic(work: Work, seconds: float, count: int) -> dict[str, Any]:
+    if work.line_bytes is not None:
+        return {"bytes_lines": work.line_bytes * count}
+    if work.message_bytes is None or work.bus_factor is None:
+        return {}
+    rate = work.message_bytes / seconds
+    return {"algbw_bytes_per_s": rate, "busbw_bytes_per_s": rate * work.bus_factor}
+
+
+def _company(point: Point, record: Mapping[str, Any]) -> dict[str, Any]:
+    if point.beside is None:
+        return {}
+    measured = {name: record[name] for name in ("overlap", "corunner_flops_per_s", "corunner_bytes_per_s")}
+    return {"corunner_shapes": point.beside.shapes, "corunner_how": point.beside.how, **measured}
 
 
 def failure_row(point: Point, failure: Mapping[str, Any], machine: Machine, campaign: str) -> dict[str, Any]:
@@ -103,7 +142,7 @@ def failure_row(point: Point, failure: Mapping[str, Any], machine: Machine, camp
 
 def _identity(point: Point, machine: Machine, campaign: str) -> dict[str, Any]:
     return {
-        "target": machine.target(point.n_devices),
+        "target": machine.target(machine.count(point.scope), point.sharing),
         "device": machine.device,
         "op": point.config["op"],
         "dtype": point.config.get("dtype"),
@@ -112,7 +151,8 @@ def _identity(point: Point, machine: Machine, campaign: str) -> dict[str, Any]:
         "stack": machine.stack,
         "role": point.role,
         "condition": point.condition,
-        "process": f"{point.scope}-{point.process}",
+        "corunners": point.beside.label if point.beside is not None else None,
+        "process": point.worker,
     }
 
 
@@ -162,8 +202,9 @@ def assemble(entries: Sequence[Mapping[str, Any]], plan: Plan, machine: Machine,
     table = pd.DataFrame(rows)
     if len(table):
         table = table.sort_values("order", ignore_index=True).drop(columns="order")
-        table = table[_ordered(list(table.columns))]
-        for name in (c for c in table.columns if c in SHAPE_COLUMNS or c == "chain"):
+        table, named = table[_ordered(list(table.columns))], {c.name for c in COLUMNS}
+        whole = {key for p in plan.points for key, value in p.config.items() if isinstance(value, int)}
+        for name in (c for c in table.columns if c in SHAPE_COLUMNS or c in whole.difference(named)):
             table[name] = table[name].astype("Int64")
     table = with_provenance(table, records)
     table.attrs["failures"] = pd.DataFrame(failures, columns=list(FAILURE_COLUMNS))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 __all__ = ["Disturbance", "Reading", "disturbance", "read"]
 
@@ -84,10 +87,10 @@ class Disturbance:
         return max(self.others or 0.0, self.waited or 0.0) + (self.steal or 0.0)
 
 
-def read(path: Path = PROC_STAT, tasks: Path = PROC_TASKS) -> Reading:
-    """Read the counters now."""
+def read(path: Path = PROC_STAT, tasks: Path = PROC_TASKS, *, beside: Sequence[int] = ()) -> Reading:
+    """Read the counters now; what processes `beside` use, our aggressors, is our own use."""
     used = os.times()
-    own = used.user + used.system
+    own = used.user + used.system + sum(map(_used, beside))
     wall = time.perf_counter()
     try:
         lines = path.read_text().splitlines()
@@ -100,6 +103,14 @@ def read(path: Path = PROC_STAT, tasks: Path = PROC_TASKS) -> Reading:
     steal = fields[7] / ticks if len(fields) > 7 else None
     processors = sum(1 for line in lines if line.startswith("cpu") and line[3:4].isdigit())
     return Reading(wall, own, busy, steal, _waited(tasks), max(1, processors))
+
+
+def _used(pid: int) -> float:
+    try:
+        used = psutil.Process(pid).cpu_times()
+    except psutil.Error:
+        return 0.0  # it has ended; its point fails for that
+    return float(used.user + used.system)
 
 
 def _waited(tasks: Path) -> float | None:

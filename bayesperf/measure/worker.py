@@ -10,12 +10,15 @@ import json
 import os
 import sys
 import threading
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from bayesperf import plugins
 from bayesperf.errors import BayesperfError, MeasurementError
-from bayesperf.measure.plan import Point
+from bayesperf.measure.points import Point
 from bayesperf.measure.suites import Budget
+
+if TYPE_CHECKING:
+    from bayesperf.measure.cluster import Cluster
 
 __all__ = ["main"]
 
@@ -25,12 +28,25 @@ def main() -> int:
     events = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     job = json.loads(sys.stdin.readline())
-    threading.Thread(target=_end_with_parent, args=(sys.stdin,), daemon=True).start()
+    if job.get("cpus") is not None:
+        # Before JAX starts, so that its threads are as many as its processors, and inherit them.
+        os.sched_setaffinity(0, job["cpus"])
+    cluster = None
+    if job.get("cluster") is not None:
+        from bayesperf.measure.cluster import Cluster
+
+        cluster = Cluster.join(job["cluster"], job["platform"])
+    if job["mode"] != "help":
+        threading.Thread(target=_end_with_parent, args=(sys.stdin,), daemon=True).start()
     from bayesperf.measure import environment
 
     _send(events, {"event": "ready", "jax": environment.of_jax(), "host": environment.of_host(), "state": _state()})
+    if job["mode"] == "help":
+        from bayesperf.measure.helpers import serve
+
+        serve(sys.stdin, lambda message: _send(events, message), _reason)
     if job["mode"] == "measure":
-        _measure(job, events)
+        _measure(job, events, cluster)
     _send(events, {"event": "end", "state": _state()})
     return 0
 
@@ -51,17 +67,23 @@ def _send(events: IO[str], message: dict[str, Any]) -> None:
     events.flush()
 
 
-def _measure(job: dict[str, Any], events: IO[str]) -> None:
+def _measure(job: dict[str, Any], events: IO[str], cluster: Cluster | None) -> None:
     import jax
 
+    from bayesperf.measure.company import Company
     from bayesperf.measure.point import Session, measure_point
 
     points = [Point.model_validate(p) for p in job["points"]]
+    local, count = jax.local_devices(), job["n_devices"]
     session = Session(
-        devices=jax.local_devices()[: job["n_devices"]],
+        devices=local[:count],
         budget=Budget.model_validate(job["budget"]),
         memory_bytes=job["memory_bytes"],
-        shared_memory=jax.local_devices()[0].platform == "cpu",
+        shared_memory=local[0].platform == "cpu",
+        company=Company(local[:count], local[count:], local[0].platform, job.get("other_cpus")),
+        flush_bytes=job.get("flush_bytes"),
+        cluster=cluster,
+        companions=job.get("companions", ()),
     )
     for point in points:
         _send(events, {"event": "start", "point": point.id})

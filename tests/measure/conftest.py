@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,7 @@ from bayesperf.probe import Kernel, LoopExpectation, Probe, Work, uniform
 
 class Fault(Probe):
     name = "fault"
-    ops = ("hang", "crash", "fold", "memory", "raise", "wrong", "fine", "slow")
+    ops = ("hang", "crash", "fold", "memory", "raise", "wrong", "fine", "slow", "huge", "dtype")
 
     def configurations(self, sweep):
         sizes = [2048 + k for k in range(sweep.get("n", 1))]
@@ -31,7 +31,7 @@ class Fault(Probe):
 
     def work(self, config):
         n = config["elements"]
-        return Work(n, 8 * n, 12 * n, 8 * n, n)
+        return Work(n, 8 * n, 12 * n, 1e18 if config["op"] == "huge" else 8 * n, n)
 
     def kernel(self, config, rng):
         op, n = config["op"], config["elements"]
@@ -44,6 +44,8 @@ class Fault(Probe):
             raise RuntimeError("a probe of mine is broken")
         if op == "memory":
             raise MemoryError("no more")
+        if op == "dtype":
+            raise NotImplementedError("this device has no such type")
         if op == "slow":
             time.sleep(0.3)
         t, b = uniform(rng, (n,)), uniform(rng, (n,))
@@ -75,6 +77,14 @@ name = "fault"
 sweep = {{ ops = {ops}, n = {n} }}
 """
 
+CONTENTION = """
+[[contention]]
+victim = {{ name = "fault", sweep = {{ ops = {victims} }} }}
+aggressors = [{{ name = "fault", sweep = {{ ops = {aggressors} }} }}]
+n = {n}
+mode = {mode}
+"""
+
 MakeSuite = Callable[..., Path]
 
 
@@ -93,9 +103,15 @@ def fault_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mak
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     plugins._entry_points.cache_clear()
 
-    def write(*ops: str, processes: int = 1, n: int = 1, timeout_s: float = 60.0) -> Path:
+    def write(
+        *ops: str, processes: int = 1, n: int = 1, timeout_s: float = 60.0,
+        aggressors: Sequence[str] = (), beside: Sequence[int] = (0, 1), mode: Sequence[str] = ("processes",),
+    ) -> Path:  # fmt: skip
         path = tmp_path / "faults.toml"
-        path.write_text(SUITE.format(ops=list(ops), processes=processes, n=n, timeout_s=timeout_s).replace("'", '"'))
+        text = SUITE.format(ops=list(ops), processes=processes, n=n, timeout_s=timeout_s)
+        if aggressors:
+            text += CONTENTION.format(victims=list(ops), aggressors=list(aggressors), n=list(beside), mode=list(mode))
+        path.write_text(text.replace("'", '"'))
         return path
 
     yield write

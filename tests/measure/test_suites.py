@@ -101,7 +101,7 @@ def test_bad_suite_is_refused_by_key(text: str, names: str, tmp_path: Path) -> N
     [
         ('name = "matmull"\nsweep = {}', "matmul"),
         ('name = "matmul"\nsweep = { dtypes = ["float32"] }', "shapes"),
-        ('name = "matmul"\nsweep = { dtypes = ["float32"], shapes = "big" }', "not understood"),
+        ('name = "matmul"\nsweep = { dtypes = ["float32"], shapes = "big" }', "shape"),
     ],
 )
 def test_bad_probe_or_sweep_is_refused_by_name(entry: str, says: str, tmp_path: Path) -> None:
