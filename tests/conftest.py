@@ -11,6 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+# Several fake devices, for what spans them; workers that are measured in set their own number.
+if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4".strip()
+
 # Python processes that tests start must not take this checkout's folder `bayesperf` for the installed package.
 os.environ["PYTHONSAFEPATH"] = "1"
 

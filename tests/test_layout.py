@@ -27,7 +27,7 @@ LAYERS = (
     ("errors",),
     ("schema", "plugins", "hlo"),
     ("store",),
-    ("specs", "probe", "model", "dataset", "configurations"),
+    ("specs", "probe", "collectives", "model", "dataset", "configurations"),
     ("measure",),
     ("quality",),
     ("formats",),
@@ -42,7 +42,7 @@ LAYERS = (
 """The engine from its ground up: a module imports from its own layer or from layers above it in this list."""
 
 CATALOGUE_MAY_IMPORT = frozenset(
-    {"errors", "schema", "plugins", "store", "specs", "probe", "model", "dataset", "configurations"}
+    {"errors", "schema", "plugins", "store", "specs", "probe", "collectives", "model", "dataset", "configurations"}
 )
 
 DELEGATES = {("prediction", "validation"), ("prediction", "inference"), ("validation", "report")}

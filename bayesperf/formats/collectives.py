@@ -1,30 +1,12 @@
-"""Collectives: names, bus-bandwidth factors, compulsory local traffic.
-
-Sizes follow nccl-tests: ``message_bytes`` S is the larger of one rank's send and receive buffers. Algorithm
-bandwidth is S / t; bus bandwidth is that times a factor of the collective and the number of ranks n (nccl-tests,
-PERFORMANCE.md). FLOP are 0: a collective is data movement, its reductions are never what limits it.
-"""
+"""Collectives as tools spell them; their sizes and factors are those of `bayesperf.collectives`."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["COLLECTIVES", "bus_factor", "collective_name", "named_in", "size_per_count", "traffic"]
+from bayesperf.collectives import COLLECTIVES, bus_factor, size_per_count, traffic
 
-# op -> (bus factor as a function of n, buffer elements over count, local traffic over S)
-COLLECTIVES: dict[str, tuple[str, str, str]] = {
-    "all_reduce": ("2(n-1)/n", "1", "2"),
-    "all_gather": ("(n-1)/n", "n", "1+1/n"),
-    "reduce_scatter": ("(n-1)/n", "n", "1+1/n"),
-    "all_to_all": ("(n-1)/n", "n", "2"),
-    "broadcast": ("1", "1", "1"),
-    "reduce": ("1", "1", "1"),
-    "gather": ("(n-1)/n", "n", "1+1/n"),
-    "scatter": ("(n-1)/n", "n", "1+1/n"),
-    "send_recv": ("1", "1", "2"),
-    "hypercube": ("1", "n", "1+1/n"),
-}
-"""What nccl-tests measures, by the contract's operation name."""
+__all__ = ["COLLECTIVES", "bus_factor", "collective_name", "named_in", "size_per_count", "traffic"]
 
 # Longest first: "reduce_scatter" holds "reduce" and "scatter".
 _SPELLINGS = (
@@ -40,31 +22,6 @@ _SPELLINGS = (
     ("scatter", "scatter"),
     ("reduce", "reduce"),
 )
-
-
-def _value(expression: str, n: int) -> float:
-    return {"1": 1.0, "n": float(n), "2": 2.0, "1+1/n": 1 + 1 / n, "(n-1)/n": (n - 1) / n, "2(n-1)/n": 2 * (n - 1) / n}[
-        expression
-    ]
-
-
-def bus_factor(op: str, n: int) -> float:
-    """Bus bandwidth over algorithm bandwidth."""
-    return _value(COLLECTIVES[op][0], n)
-
-
-def size_per_count(op: str, n: int) -> float:
-    """Buffer elements over the count that nccl-tests prints."""
-    return _value(COLLECTIVES[op][1], n)
-
-
-def traffic(op: str, message_bytes: float, n: int | None) -> float:
-    """Compulsory memory traffic of one rank, in bytes: its send buffer read once, its receive buffer written once.
-
-    An unknown number of ranks counts as many, so that 1/n vanishes.
-    """
-    expression = COLLECTIVES[op][2]
-    return message_bytes * (1.0 if expression == "1+1/n" and n is None else _value(expression, n or 1))
 
 
 def named_in(text: str) -> str | None:

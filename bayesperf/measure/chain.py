@@ -19,12 +19,10 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from bayesperf.errors import MeasurementError
 from bayesperf.measure.check import check_launch, check_loop
-from bayesperf.probe import Config, Kernel, Probe
+from bayesperf.measure.hosted import HostedProgram
+from bayesperf.probe import AXIS, Config, Kernel, Probe, never_aliased
 
-__all__ = ["Program", "build", "check"]
-
-AXIS = "devices"
-ALIGNMENT = 64
+__all__ = ["AnyProgram", "Program", "build", "check"]
 
 
 @dataclass
@@ -41,12 +39,15 @@ class Program:
         Wall time of tracing, lowering and compiling.
     launched
         Whether each iteration is a launch of its own.
+    ranked
+        Whether an iteration spans the devices, each with a part of its own.
     """
 
     text: str
     kernel: Kernel
     compile_s: float
     launched: bool
+    ranked: bool
     _executable: Any
     _operands: list[Any]
     _carry: Any
@@ -56,7 +57,7 @@ class Program:
     def prepare(self, iterations: int) -> None:
         """Put a trip count on the devices, so that its transfer is not part of a launch that is timed."""
         if not self.launched and iterations not in self._counts:
-            self._counts[iterations] = jax.block_until_ready(jax.device_put(np.int32(iterations), self._counter))
+            self._counts[iterations] = _everywhere(iterations, self._counter)
 
     def run(self, iterations: int) -> None:
         """Run `iterations` and wait for them."""
@@ -71,8 +72,18 @@ class Program:
         self._carry = jax.block_until_ready(self._executable(count, self._carry, *self._operands))
 
     def carry(self) -> list[np.ndarray]:
-        """Carry of the last device, on the host."""
-        return [np.asarray(leaf)[-1] for leaf in self._carry]
+        """Carry on the host: of the last device, or of all ranks that this process holds, leading axis the rank."""
+        shards = [sorted(leaf.addressable_shards, key=_rank) for leaf in self._carry]
+        if not self.ranked:
+            return [np.asarray(each[-1].data)[0] for each in shards]
+        return [np.concatenate([np.asarray(shard.data) for shard in each]) for each in shards]
+
+    def own(self, expected: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The part of a kernel's reference that `carry` is to be compared with."""
+        if not self.ranked:
+            return list(expected)
+        ranks = sorted(_rank(shard) for shard in self._carry[0].addressable_shards)
+        return [leaf[ranks] for leaf in expected]
 
     def release(self) -> None:
         """Give its device memory back now, without waiting for the garbage collector."""
@@ -82,7 +93,10 @@ class Program:
         self._operands, self._carry, self._counts = [], (), {}
 
 
-def build(probe: Probe, config: Config, devices: Sequence[jax.Device], rng: np.random.Generator) -> Program:
+AnyProgram = Program | HostedProgram
+
+
+def build(probe: Probe, config: Config, devices: Sequence[jax.Device], rng: np.random.Generator) -> AnyProgram:
     """Place data of their own on each device, compile, and check the optimised program.
 
     Parameters
@@ -90,7 +104,7 @@ def build(probe: Probe, config: Config, devices: Sequence[jax.Device], rng: np.r
     probe, config
         What to build.
     devices
-        Every one of them does the configuration's work.
+        Every one of them does the configuration's work; or they are its ranks, as many as it spans.
     rng
         Source of the data; each device gets a copy of its own.
 
@@ -98,14 +112,18 @@ def build(probe: Probe, config: Config, devices: Sequence[jax.Device], rng: np.r
     ------
     MeasurementError
         ``folded``, ``hoisted`` or ``copied``: neither the kernel's form nor a fallback survives the compiler;
-        ``unsupported``: JAX does not hold this dtype here.
+        ``unsupported``: JAX does not hold this dtype here, or there are not as many devices as ranks.
     """
+    work, launched = probe.work(config), probe.mode == "launched"
+    if work.ranks > 1 and len(devices) != work.ranks:
+        raise MeasurementError("unsupported", f"an iteration spans {work.ranks} devices, not {len(devices)}")
     kernel = probe.kernel(config, rng)
-    work_bytes, launched = probe.work(config).bytes, probe.mode == "launched"
+    if probe.mode == "hosted":
+        return HostedProgram(kernel, devices)
     while True:
-        program = _in_its_width(kernel, Mesh(np.array(devices), (AXIS,)), launched)
+        program = _in_its_width(kernel, Mesh(np.array(devices), (AXIS,)), launched, work.ranks > 1)
         try:
-            check(program, work_bytes)
+            check(program, work.bytes)
         except MeasurementError:
             program.release()
             if kernel.fallback is None:
@@ -115,14 +133,18 @@ def build(probe: Probe, config: Config, devices: Sequence[jax.Device], rng: np.r
             return program
 
 
-def check(program: Program, work_bytes: float) -> None:
+def check(program: AnyProgram, work_bytes: float) -> None:
     """Check a program against its kernel's expectation; `work_bytes` is an iteration's compulsory traffic.
+
+    What the host repeats is no compiled program: its routine guards itself.
 
     Raises
     ------
     MeasurementError
         ``folded``, ``hoisted`` or ``copied``.
     """
+    if isinstance(program, HostedProgram):
+        return
     kernel = program.kernel
     if program.launched:
         check_launch(program.text, kernel.expectation)
@@ -131,53 +153,57 @@ def check(program: Program, work_bytes: float) -> None:
     check_loop(program.text, kernel.expectation, carries=carries, operands=operands, work_bytes=work_bytes)
 
 
-def _in_its_width(kernel: Kernel, mesh: Mesh, launched: bool) -> Program:
-    wide = any(leaf.dtype.itemsize == 8 for leaf in (*kernel.operands, *kernel.carry))
+def _in_its_width(kernel: Kernel, mesh: Mesh, launched: bool, ranked: bool) -> Program:
+    # 64-bit integers and floats, and complex numbers made of such.
+    wide = any(leaf.real.dtype.itemsize == 8 for leaf in (*kernel.operands, *kernel.carry))
     # Without it, JAX would turn 64-bit data into 32-bit ones and measure those.
     with jax.enable_x64(True) if wide else nullcontext():
-        return _build(kernel, mesh, launched)
+        return _build(kernel, mesh, launched, ranked)
 
 
-def _build(kernel: Kernel, mesh: Mesh, launched: bool) -> Program:
-    operands = _place(kernel.operands, mesh)
-    carry = tuple(_place(kernel.carry, mesh))
+def _build(kernel: Kernel, mesh: Mesh, launched: bool, ranked: bool) -> Program:
+    operands = _place(kernel.operands, mesh, ranked)
+    carry = tuple(_place(kernel.carry, mesh, ranked))
+    counter = NamedSharding(mesh, PartitionSpec())
     function = _launched(kernel, mesh) if launched else _looped(kernel, mesh)
     started = time.perf_counter()
     if launched:
         executable = jax.jit(function).lower(carry, *operands).compile()
     else:
-        count = jax.device_put(np.int32(1), NamedSharding(mesh, PartitionSpec()))
+        count = _everywhere(1, counter)
         executable = jax.jit(function, donate_argnums=1).lower(count, carry, *operands).compile()
     elapsed = time.perf_counter() - started
-    counter = NamedSharding(mesh, PartitionSpec())
-    return Program(executable.as_text() or "", kernel, elapsed, launched, executable, operands, carry, counter)
+    text = executable.as_text() or ""
+    return Program(text, kernel, elapsed, launched, ranked, executable, operands, carry, counter)
 
 
-def _place(leaves: tuple[np.ndarray, ...], mesh: Mesh) -> list[Any]:
-    """One global array per leaf, leading axis the device; buffers are never shared with the host's or each other's."""
+def _rank(shard: Any) -> int:
+    return shard.index[0].start or 0
+
+
+def _everywhere(count: int, sharding: NamedSharding) -> Any:
+    """A trip count on every device, those of other processes included: each process puts it on its own."""
+    value = np.int32(count)
+    return jax.block_until_ready(jax.make_array_from_callback((), sharding, lambda index: value))
+
+
+def _place(leaves: tuple[np.ndarray, ...], mesh: Mesh, ranked: bool) -> list[Any]:
+    """One global array per leaf, leading axis the device; buffers are never shared with the host's or each other's.
+
+    Each device gets a copy of the leaf, or, where it is `ranked`, the rank's part of it.
+    """
     sharding = NamedSharding(mesh, PartitionSpec(AXIS))
+    own = [(k, d) for k, d in enumerate(mesh.devices.flat) if d.process_index == jax.process_index()]
     placed = []
-    for leaf in map(_never_aliased, leaves):
-        pieces = [jax.device_put(leaf[None], device, may_alias=False) for device in mesh.devices.flat]
-        shape = (mesh.size, *leaf.shape)
+    for leaf in leaves:
+        shape = leaf.shape if ranked else (mesh.size, *leaf.shape)
+        whole = leaf if ranked else never_aliased(leaf)
+        parts = [(never_aliased(whole[k : k + 1]) if ranked else whole[None], device) for k, device in own]
+        pieces = [jax.device_put(part, device, may_alias=False) for part, device in parts]
         placed.append(jax.block_until_ready(jax.make_array_from_single_device_arrays(shape, sharding, pieces)))
         if placed[-1].dtype != leaf.dtype:
             raise MeasurementError("unsupported", f"JAX holds {leaf.dtype} as {placed[-1].dtype} on this device")
     return placed
-
-
-def _never_aliased(leaf: np.ndarray) -> np.ndarray:
-    """The same data at an address that JAX's CPU backend cannot use as it is.
-
-    It takes over NumPy memory that is aligned to 64 bytes, even if told not to: all devices would read one buffer.
-    """
-    if leaf.ctypes.data % ALIGNMENT:
-        return leaf
-    raw = np.empty(leaf.nbytes + ALIGNMENT, dtype=np.uint8)
-    start = (ALIGNMENT // 4 - raw.ctypes.data) % ALIGNMENT
-    copy = raw[start : start + leaf.nbytes].view(leaf.dtype).reshape(leaf.shape)
-    copy[...] = leaf
-    return copy
 
 
 def _looped(kernel: Kernel, mesh: Mesh) -> Any:

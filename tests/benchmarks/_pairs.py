@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesperf.measure.chain import Program
+from bayesperf.measure.chain import AnyProgram
 from bayesperf.measure.sampling import choose_counts
 from bayesperf.measure.slope import Round, round_slopes
 
@@ -81,7 +81,7 @@ def compare(
     return min(rows, key=lambda row: row.spread)
 
 
-def seconds_per_iteration(program: Program, longest_s: float, rounds: int) -> Callable[[], float]:
+def seconds_per_iteration(program: AnyProgram, longest_s: float, rounds: int) -> Callable[[], float]:
     """A function that times a probe's program as the engine does, by the slope over three iteration counts."""
     rng = np.random.default_rng(0)
 

@@ -10,12 +10,8 @@ of rates, ours over native, as STREAM's headline is the triad.
 from __future__ import annotations
 
 import argparse
-import ctypes
-import shutil
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -26,6 +22,7 @@ CORES = use_all_cores()
 
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
+from _native_memory import compile_stream, stream_seconds  # noqa: E402
 from _pairs import Row, compare, print_table, seconds_per_iteration  # noqa: E402
 
 from bayesperf import plugins  # noqa: E402
@@ -33,101 +30,13 @@ from bayesperf.measure.chain import build  # noqa: E402
 from bayesperf.measure.machine import Machine  # noqa: E402
 from bayesperf.measure.supervise import describe  # noqa: E402
 
-SOURCE = r"""
-#include <omp.h>
-#include <stdlib.h>
-
-#define OFFSET 16
-#define COLS 1024
-
-static float *t, *b, *c, *v;
-static long n;
-
-/* Arrays of n elements; each thread touches first what it will use. */
-int setup(long elements, int threads) {
-    n = elements;
-    omp_set_num_threads(threads);
-    t = aligned_alloc(64, (n + OFFSET) * sizeof(float));
-    b = aligned_alloc(64, (n + OFFSET) * sizeof(float));
-    c = aligned_alloc(64, (n + OFFSET) * sizeof(float));
-    v = aligned_alloc(64, COLS * sizeof(float));
-    if (!t || !b || !c || !v) return 1;
-    #pragma omp parallel for schedule(static)
-    for (long j = 0; j < n + OFFSET; j++) {
-        t[j] = 1.0f; b[j] = 0.5f + (j % 1000) * 1e-3f; c[j] = 1.5f - (j % 777) * 1e-3f;
-    }
-    for (long j = 0; j < COLS; j++) v[j] = 1.0f;
-    return 0;
-}
-
-void teardown(void) { free(t); free(b); free(c); free(v); }
-
-/* Seconds of one repetition, mean of reps inside one parallel region. */
-#define KERNEL(NAME, BODY)                                                    \
-double NAME(int reps) {                                                       \
-    double start = 0, stop = 0;                                               \
-    _Pragma("omp parallel")                                                   \
-    {                                                                         \
-        long threads = omp_get_num_threads(), me = omp_get_thread_num();      \
-        long from = n / COLS * me / threads * COLS;                           \
-        long to = n / COLS * (me + 1) / threads * COLS;                       \
-        _Pragma("omp barrier")                                                \
-        _Pragma("omp master")                                                 \
-        start = omp_get_wtime();                                              \
-        for (int i = 0; i < reps; i++) {                                      \
-            float s = 3.0f + 1e-6f * i;                                       \
-            long shift = (i & 1) * OFFSET;                                    \
-            (void)s; (void)shift;                                             \
-            BODY                                                              \
-            __asm__ volatile("" ::: "memory");                                \
-        }                                                                     \
-        _Pragma("omp barrier")                                                \
-        _Pragma("omp master")                                                 \
-        stop = omp_get_wtime();                                               \
-    }                                                                         \
-    return (stop - start) / reps;                                             \
-}
-
-KERNEL(stream_copy, for (long j = from; j < to; j++) t[j] = b[j + shift];)
-KERNEL(stream_scale, for (long j = from; j < to; j++) t[j] = s * b[j];)
-KERNEL(stream_add, for (long j = from; j < to; j++) t[j] = b[j] + c[j + shift];)
-KERNEL(stream_triad, for (long j = from; j < to; j++) t[j] = b[j] + s * c[j];)
-KERNEL(stream_read,
-    for (long r = from; r < to; r += COLS) {
-        float sum = 0;
-        _Pragma("omp simd reduction(+:sum)")
-        for (long j = 0; j < COLS; j++) sum += b[r + j] * v[j];
-        t[r / COLS] = sum;
-    })
-"""
-
-
-def native(folder: Path) -> ctypes.CDLL:
-    """Compile the C loops; no call to memcpy in place of the copy loop, whose stores bypass the cache."""
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        sys.exit("this comparison needs gcc")
-    source, library = folder / "stream.c", folder / "stream.so"
-    source.write_text(SOURCE)
-    flags = ["-O3", "-march=native", "-fopenmp", "-fno-tree-loop-distribute-patterns", "-shared", "-fPIC"]
-    subprocess.run([compiler, *flags, str(source), "-o", str(library)], check=True)
-    return ctypes.CDLL(str(library))
-
-
-def native_seconds(library: ctypes.CDLL, op: str, repetitions: int) -> Callable[[], float]:
-    """A function that returns the seconds of one execution in C."""
-    function = getattr(library, op)
-    function.restype, function.argtypes = ctypes.c_double, [ctypes.c_int]
-    return lambda: float(function(repetitions))
-
 
 def compare_all(total_bytes: float, pairs: int) -> list[Row]:
     """One row per kernel, main memory, all cores."""
     probe = plugins.load("probe", "stream")
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        library = native(Path(folder))
-        library.setup.argtypes = [ctypes.c_long, ctypes.c_int]
+        library = compile_stream(Path(folder))
         for op in probe.ops:
             sweep = {"ops": [op], "working_set_bytes": [total_bytes / CORES]}
             (config,) = probe.configurations(sweep)
@@ -137,7 +46,7 @@ def compare_all(total_bytes: float, pairs: int) -> list[Row]:
             work = probe.work(config).bytes * CORES
             ours = seconds_per_iteration(program, longest_s=0.2, rounds=2)
             rows.append(
-                compare(op, ours, native_seconds(library, op, 8), work, pairs=pairs, counts=op == "stream_triad")
+                compare(op, ours, stream_seconds(library, op, 8), work, pairs=pairs, counts=op == "stream_triad")
             )
             library.teardown()
             program.release()

@@ -12,34 +12,54 @@ import numpy as np
 import pytest
 
 from bayesperf import plugins
+from bayesperf.errors import MeasurementError
 from bayesperf.measure.chain import build, check
 from bayesperf.measure.machine import Machine
 from bayesperf.measure.plan import make_plan
 from bayesperf.measure.point import check_result
 from bayesperf.measure.suites import available_suites, load_suite
 from bayesperf.probe import Config, Kernel, Probe
+from tests.probes.examples import EXAMPLES
 
 MACHINE = Machine("cpu", "test-2-core", 2, 64e9, "jax")
 
 
-def small_configurations() -> Iterator[tuple[str, Config]]:
-    """One small configuration per probe, op and dtype that any installed suite measures."""
-    seen = set()
+def measured() -> Iterator[tuple[str, Config]]:
+    """What any installed suite measures."""
     for suite in available_suites():
-        for point in make_plan(load_suite(suite), MACHINE, 0).points:
-            key = (point.probe, point.config["op"], point.config.get("dtype"))
-            if key not in seen:
-                seen.add(key)
-                yield point.probe, plugins.load("probe", point.probe).small(point.config)
+        yield from ((point.probe, point.config) for point in make_plan(load_suite(suite), MACHINE, 0).points)
+
+
+def configurations() -> Iterator[tuple[str, Config]]:
+    """What any installed suite measures, and the examples."""
+    yield from measured()
+    for name, sweep in EXAMPLES.items():
+        yield from ((name, config) for config in plugins.load("probe", name).configurations(sweep))
+
+
+def small_configurations() -> Iterator[tuple[str, Config]]:
+    """One small configuration per probe, op and dtype, and those with a batch beside those without."""
+    seen = set()
+    for name, config in configurations():
+        key = (name, config["op"], config.get("dtype"), "batch" in config)
+        if key not in seen:
+            seen.add(key)
+            yield name, plugins.load("probe", name).small(config)
+
+
+def devices(probe: Probe, config: Config) -> list[Any]:
+    """As many as an iteration spans."""
+    return list(jax.local_devices()[: probe.work(config).ranks])
 
 
 CASES = [
-    pytest.param(name, config, id=f"{config['op']}-{config.get('dtype')}") for name, config in small_configurations()
+    pytest.param(name, config, id="-".join(map(str, (config["op"], config.get("dtype"), config.get("batch", 1)))))
+    for name, config in small_configurations()
 ]
 
 
 def test_every_installed_probe_is_in_a_suite() -> None:
-    assert {case.values[0] for case in CASES} == set(plugins.available("probe"))
+    assert {name for name, _ in measured()} == set(plugins.available("probe"))
 
 
 @pytest.mark.parametrize(("name", "config"), CASES)
@@ -54,7 +74,8 @@ def test_describes_itself(name: str, config: Config) -> None:
     assert 0 <= work.bytes <= work.write_allocate_bytes
     assert work.working_set_bytes > 0
     assert work.parallelism >= 1
-    assert work.bytes <= work.working_set_bytes
+    # Each sweep over a grid waits for the one before, so that it moves the grid again.
+    assert work.bytes <= work.working_set_bytes * config.get("sweeps", 1)
 
 
 @pytest.mark.parametrize(("name", "config"), CASES)
@@ -63,10 +84,12 @@ def test_arrays_are_what_the_formulas_say(name: str, config: Config) -> None:
     kernel: Kernel | None = probe.kernel(config, np.random.default_rng(0))
     work = probe.work(config)
     while kernel is not None:
-        held = sum(array.nbytes for array in (*kernel.operands, *kernel.carry))
+        # The work is one rank's, the arrays are those of all ranks.
+        ranks = 1 if probe.mode == "hosted" else work.ranks
+        held = sum(array.nbytes for array in (*kernel.operands, *kernel.carry)) / ranks
         # Scores and hidden activations are in the working set but no operand; offsets and scalars are in neither.
         assert held <= 1.1 * work.working_set_bytes + 256
-        assert held >= 0.9 * work.bytes - 256
+        assert held >= 0.9 * work.bytes / config.get("sweeps", 1) - 256
         for array in kernel.operands:
             assert np.count_nonzero(array) > 0.99 * array.size
         kernel = kernel.fallback
@@ -93,7 +116,7 @@ def test_result_program_and_traces(name: str, config: Config) -> None:
             return replace(kernel, step=step, fallback=None)
 
     counting: Any = Counting()
-    program = build(counting, config, jax.local_devices()[:1], np.random.default_rng(0))
+    program = build(counting, config, devices(probe, config), np.random.default_rng(0))
     built = traces
     assert check_result(counting, config, program, iterations=3) <= probe.tolerance(config)
     for iterations in (1, 2, 5):
@@ -101,6 +124,25 @@ def test_result_program_and_traces(name: str, config: Config) -> None:
     assert traces == built, "the probe is traced again when the number of iterations changes"
     assert built <= 2
     check(program, probe.work(config).bytes)
+
+
+@pytest.mark.parametrize(("name", "config"), CASES)
+def test_doing_nothing_is_refused(name: str, config: Config) -> None:
+    probe: Probe = plugins.load("probe", name)
+    if probe.mode == "hosted":
+        pytest.skip("its routine guards itself")
+
+    class Idle:
+        """The probe, its step replaced by one that hands its carry on."""
+
+        mode, work = probe.mode, probe.work
+
+        def kernel(self, config: Config, rng: np.random.Generator) -> Kernel:
+            return replace(probe.kernel(config, rng), step=lambda i, carry, *operands: carry, fallback=None)
+
+    idle: Any = Idle()
+    with pytest.raises(MeasurementError, match=r"folded|hoisted"):
+        build(idle, config, devices(probe, config), np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(("name", "config"), CASES)
@@ -129,7 +171,7 @@ def test_fallback_forms_do_the_same_work(name: str, config: Config) -> None:
                 return replace(form, fallback=None)
 
         other: Any = Fallback()
-        check_result(other, config, build(other, config, jax.local_devices()[:1], np.random.default_rng(0)))
+        check_result(other, config, build(other, config, devices(probe, config), np.random.default_rng(0)))
         kernel = kernel.fallback
 
 
@@ -147,12 +189,3 @@ def test_float32_tolerance_tells_tf32() -> None:
     full = (a @ b).astype(np.float64)
     scale = np.abs(exact).max()
     assert np.abs(full - exact).max() / scale < probe.tolerance(config) < np.abs(lowered - exact).max() / scale
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float16"])
-def test_other_dtypes_of_matmul(dtype: str) -> None:
-    probe = plugins.load("probe", "matmul")
-    config = {"op": "matmul", "dtype": dtype, "m": 64, "n": 48, "k": 32}
-    program = build(probe, config, jax.local_devices()[:1], np.random.default_rng(0))
-    assert program.carry()[1].dtype == dtype
-    check_result(probe, config, program)
