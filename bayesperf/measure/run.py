@@ -255,11 +255,17 @@ def _write(table: pd.DataFrame, path: Path) -> None:
     failures = table.attrs["failures"]
     plain = table.copy(deep=False)
     plain.attrs = {k: v for k, v in table.attrs.items() if k != "failures"}
-    if len(failures):
-        write_failures(failures, failures_path(path))
-    else:
-        failures_path(path).unlink(missing_ok=True)
-    write_measurements(plain, path, extra=table.attrs["facts"])
+    try:
+        if len(failures):
+            write_failures(failures, failures_path(path))
+        else:
+            failures_path(path).unlink(missing_ok=True)
+        write_measurements(plain, path, extra=table.attrs["facts"])
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be written ({error.strerror or error}); make room, then run the same command: what is in "
+            f"{journal_path(path).name} stays, and nothing is measured again"
+        ) from error
 
 
 def _kind(point: Point) -> tuple[str, ...]:

@@ -84,3 +84,21 @@ def test_a_hidden_co_runner_is_seen() -> None:
     assert seen.disturbed()
     assert seen.others is not None
     assert seen.others > 0.05
+
+
+def test_what_our_aggressors_use_is_ours() -> None:
+    burn = "import time\nend = time.time() + 20\nwhile time.time() < end: pass"
+    burner = subprocess.Popen([sys.executable, "-c", burn])
+    try:
+        time.sleep(0.2)
+        alone, together = read(), read(beside=[burner.pid])
+        time.sleep(1.0)
+        blamed = disturbance(alone, read())
+        ours = disturbance(together, read(beside=[burner.pid]))
+    finally:
+        burner.kill()
+        burner.wait()
+    assert ours.threads > blamed.threads + 0.1
+    if blamed.others is not None and ours.others is not None:
+        assert ours.others < blamed.others
+    assert read(beside=[burner.pid]).own_s == pytest.approx(read().own_s, abs=0.1)
