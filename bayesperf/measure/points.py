@@ -122,7 +122,7 @@ class Point(_Frozen):
 
     @property
     def sharing(self) -> str:
-        """How its worker is started, or how many processes share its devices: part of the target where not ``plain``."""
+        """How its worker is started, or how many processes hold its devices: part of the target where not ``plain``."""
         return self.mode if self.n_processes == 1 else f"{self.n_processes}-processes"
 
     @property

@@ -133,6 +133,10 @@ class Worker:
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()
 
+    def wait(self) -> int:
+        """Its exit code, once it has ended."""
+        return self._process.wait()
+
     def death(self) -> str:
         """How it ended, for the reader of a failure."""
         code = self._process.wait()
@@ -217,8 +221,19 @@ def _start(job: Mapping[str, Any], environment: Mapping[str, str], group: contex
     if processes == 1:
         return group.enter_context(Worker(job, environment))
     first, *others = jobs_of(processes, job["n_devices"])
-    companions = [group.enter_context(Worker({**job, "cluster": other}, environment)).pid for other in others]
-    return group.enter_context(Worker({**job, "cluster": first, "companions": companions}, environment))
+    companions = [group.enter_context(Worker({**job, "cluster": other}, environment)) for other in others]
+    pids = [companion.pid for companion in companions]
+    leader = group.enter_context(Worker({**job, "cluster": first, "companions": pids}, environment))
+    for companion in companions:
+        threading.Thread(target=_end_together, args=(companion, leader), daemon=True).start()
+    return leader
+
+
+def _end_together(companion: Worker, leader: Worker) -> None:
+    """End the leader when a companion has died: it would wait for it until the watchdog came."""
+    if companion.wait() != 0:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(leader.pid, signal.SIGKILL)
 
 
 def _one_worker(

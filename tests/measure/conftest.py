@@ -88,20 +88,34 @@ mode = {mode}
 MakeSuite = Callable[..., Path]
 
 
+InstallProbe = Callable[[str, str], None]
+
+
 @pytest.fixture
-def fault_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeSuite]:
-    """Installs the faulty probe; yields a function that writes a suite of its ops and returns the path."""
-    folder = tmp_path / "plugin"
-    metadata = folder / "fault_probe-1.0.dist-info"
-    metadata.mkdir(parents=True)
-    (folder / "fault_probe.py").write_text(FAULTS)
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: fault-probe\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text("[bayesperf.probes]\nfault = fault_probe:probe\n")
-    monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
-    # The tests measure on CPU wherever they run; what is set for the session's own JAX must not reach the workers.
-    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+def install_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InstallProbe]:
+    """Yields a function that installs a probe, by its name and its module's text, for one test and its workers."""
+
+    def install(name: str, text: str) -> None:
+        folder = tmp_path / "plugin"
+        metadata = folder / f"{name}_probe-1.0.dist-info"
+        metadata.mkdir(parents=True)
+        (folder / f"{name}_probe.py").write_text(text)
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-probe\nVersion: 1.0\n")
+        (metadata / "entry_points.txt").write_text(f"[bayesperf.probes]\n{name} = {name}_probe:probe\n")
+        monkeypatch.syspath_prepend(str(folder))
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
+        # The tests measure on CPU wherever they run; what is set for the session's own JAX must not reach the workers.
+        monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+        plugins._entry_points.cache_clear()
+
+    yield install
     plugins._entry_points.cache_clear()
+
+
+@pytest.fixture
+def fault_suite(tmp_path: Path, install_probe: InstallProbe) -> MakeSuite:
+    """Installs the faulty probe; a function that writes a suite of its ops and returns the path."""
+    install_probe("fault", FAULTS)
 
     def write(
         *ops: str, processes: int = 1, n: int = 1, timeout_s: float = 60.0,
@@ -114,5 +128,4 @@ def fault_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mak
         path.write_text(text.replace("'", '"'))
         return path
 
-    yield write
-    plugins._entry_points.cache_clear()
+    return write
