@@ -105,17 +105,22 @@ class Module:
     computations: dict[str, Computation]
     entry: str
 
-    def within(self, name: str) -> Iterator[Instruction]:
-        """Instructions of a computation and of all that it calls, each computation once."""
+    def reachable(self, name: str) -> Iterator[Computation]:
+        """A computation and all that it calls, directly or not, each once."""
         pending, seen = [name], set()
         while pending:
             current = pending.pop()
             if current in seen or current not in self.computations:
                 continue
             seen.add(current)
-            for instruction in self.computations[current].instructions.values():
-                yield instruction
-                pending.extend(called for _, called in instruction.called)
+            computation = self.computations[current]
+            yield computation
+            pending.extend(called for i in computation.instructions.values() for _, called in i.called)
+
+    def within(self, name: str) -> Iterator[Instruction]:
+        """Instructions of a computation and of all that it calls, each computation once."""
+        for computation in self.reachable(name):
+            yield from computation.instructions.values()
 
     def whiles(self) -> list[tuple[Computation, Instruction]]:
         """Outermost loops: every ``while`` reachable from the entry without passing another, with where it stands."""

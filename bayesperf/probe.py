@@ -61,8 +61,13 @@ def storage_dtype(dtype: str) -> np.dtype[Any]:
     """NumPy's type for the elements of a dtype, named as in the table; ``float8`` is float8_e4m3fn."""
     import ml_dtypes
 
-    special = {"bfloat16": ml_dtypes.bfloat16, "float8": ml_dtypes.float8_e4m3fn, "tf32": np.float32}
-    return np.dtype(special.get(dtype, dtype))
+    special: dict[str, Any] = {
+        "bfloat16": ml_dtypes.bfloat16,
+        "float8": ml_dtypes.float8_e4m3fn,
+        "tf32": np.float32,
+    }
+    storage: np.dtype[Any] = np.dtype(special.get(dtype, dtype))
+    return storage
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,10 @@ COLUMNS: tuple[Column, ...] = (
     Column("provenance_id", "text", "-", "key into the provenance records stored in the same file"),
 )
 
-SHAPE_COLUMNS = ("m", "n", "k", "batch", "rows", "cols", "heads", "sequence", "head_dim", "hidden", "elements")
+SHAPE_COLUMNS = (
+    "m", "n", "k", "batch", "rows", "cols", "heads", "sequence", "head_dim", "hidden", "elements", "chain", "ilp",
+    "height", "width", "channels", "c_in", "c_out", "kernel_size", "sweeps", "vocabulary",
+)  # fmt: skip
 """Shape columns our own probes use. Any other numeric column of a table may serve as a shape as well."""
 
 _BY_NAME = {column.name: column for column in COLUMNS}

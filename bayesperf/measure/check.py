@@ -7,6 +7,7 @@ once made a wrong number; each is refused here, by the text of the very executab
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from bayesperf.errors import MeasurementError
 from bayesperf.hlo import Computation, Instruction, Module, parse
@@ -70,6 +71,8 @@ def check_launch(text: str, expectation: LoopExpectation) -> None:
 
 def _check_operations(module: Module, name: str, expectation: LoopExpectation) -> None:
     counts = Counter(i.opcode for i in module.within(name))
+    if expectation.operand_type is not None:
+        _check_operand_type(module, name, expectation.operations[0], expectation.operand_type)
     for alternatives in expectation.operations:
         if not any(counts[opcode] for opcode in alternatives):
             raise MeasurementError(
@@ -80,6 +83,19 @@ def _check_operations(module: Module, name: str, expectation: LoopExpectation) -
             raise MeasurementError(
                 "folded", f"the timed part of the optimised program has {counts[opcode]} {opcode}, not {least}"
             )
+
+
+def _check_operand_type(module: Module, name: str, opcodes: tuple[str, ...], wanted: str) -> None:
+    for computation in module.reachable(name):
+        for instruction in computation.instructions.values():
+            shapes = (computation.instructions[o].shape for o in instruction.operands if o in computation.instructions)
+            if instruction.opcode in opcodes and any(shape.startswith(f"{wanted}[") for shape in shapes):
+                return
+    raise MeasurementError(
+        "unsupported-dtype",
+        f"no {' or '.join(opcodes)} of the optimised program takes {wanted} operands: they are widened beforehand, "
+        f"since the device does not have this type",
+    )
 
 
 def _check_read(
@@ -141,11 +157,7 @@ def _caller(module: Module, computation: Computation) -> tuple[Computation, Inst
 
 
 def _check_copies(module: Module, body: Computation, expectation: LoopExpectation, work_bytes: float) -> None:
-    copied = sum(
-        max(0.0, i.bytes)
-        for i in module.within(body.name)
-        if i.opcode in ("copy", "copy-start", "async-start") and ("copy" in i.opcode or "copy" in i.attributes)
-    )
+    copied = sum(max(0.0, i.bytes) for i in _materialised(module, body.name) if _is_copy(i))
     allowed = max(COPY_FLOOR_BYTES, expectation.copied_share * work_bytes)
     if copied > allowed:
         raise MeasurementError(
@@ -153,3 +165,27 @@ def _check_copies(module: Module, body: Computation, expectation: LoopExpectatio
             f"the compiler copies {copied:.3g} bytes in every iteration, of which the work's {work_bytes:.3g} bytes "
             f"know nothing (allowed: {allowed:.3g})",
         )
+
+
+def _is_copy(instruction: Instruction) -> bool:
+    if instruction.opcode == "async-start":
+        return "copy" in instruction.attributes
+    return instruction.opcode in ("copy", "copy-start")
+
+
+def _materialised(module: Module, name: str) -> Iterator[Instruction]:
+    """Instructions whose results are written to memory: inside a fusion only the result of the whole."""
+    reachable = list(module.reachable(name))
+    fused = {
+        called
+        for computation in reachable
+        for instruction in computation.instructions.values()
+        if instruction.opcode == "fusion"
+        for _, called in instruction.called
+    }
+    for computation in reachable:
+        root = computation.root
+        written = (root.name, *(root.operands if root.opcode == "tuple" else ()))
+        for instruction in computation.instructions.values():
+            if computation.name not in fused or instruction.name in written:
+                yield instruction

@@ -8,6 +8,8 @@ from typing import Any
 
 import pandas as pd
 
+from bayesperf.schema import SHAPE_COLUMNS
+
 __all__ = ["BINARY", "configuration", "count", "interval", "number", "percent", "quantity", "records", "scale_of"]
 
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -81,7 +83,7 @@ def count(n: int, noun: str, plural: str | None = None) -> str:
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
-_SHAPES = ("batch", "m", "n", "k", "rows", "cols", "heads", "sequence", "head_dim", "hidden", "elements")
+_SHAPES = ("batch", *(name for name in SHAPE_COLUMNS if name != "batch"))
 
 
 def configuration(row: Mapping[str, Any]) -> str:

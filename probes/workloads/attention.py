@@ -6,39 +6,23 @@ the chip. They count in the working set, in float32.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from bayesperf.probe import (
-    Config,
-    Kernel,
-    LoopExpectation,
-    Probe,
-    Work,
-    chained,
-    element_bytes,
-    reference_of,
-    uniform,
-)
+from bayesperf.probe import Config, Kernel, LoopExpectation, Work, chained, element_bytes, uniform
+from bayesperf.probes.shaped import ShapedFunction
+from bayesperf.probes.workloads.layers import softmax_in_numpy
 
 
-class Attention(Probe):
+class Attention(ShapedFunction):
     """Sweep: ``dtypes`` and ``shapes``, a list of ``[batch, heads, sequence, head_dim]``."""
 
     name = "attention"
     ops = ("attention",)
     role = "heldout"
-
-    def configurations(self, sweep: Mapping[str, Any]) -> list[Config]:
-        """One per dtype and shape."""
-        keys = ("batch", "heads", "sequence", "head_dim")
-        return [
-            {"op": "attention", "dtype": dtype, **dict(zip(keys, shape, strict=True))}
-            for dtype in sweep["dtypes"]
-            for shape in sweep["shapes"]
-        ]
+    keys = ("batch", "heads", "sequence", "head_dim")
+    caps = (1, 2, 32, 32)
 
     def work(self, config: Config) -> Work:
         """Formulas of the module's head."""
@@ -50,27 +34,15 @@ class Attention(Probe):
 
     def kernel(self, config: Config, rng: np.random.Generator) -> Kernel:
         """Plain products and a float32 softmax; no library kernel is asked for."""
-        shape = tuple(config[key] for key in ("batch", "heads", "sequence", "head_dim"))
-        dtype = config["dtype"]
-        keys_values = (uniform(rng, shape, dtype), uniform(rng, shape, dtype))
-        q, out = uniform(rng, shape, dtype), uniform(rng, shape, dtype)
+        shape = tuple(config[key] for key in self.keys)
+        q, k, v, out = (uniform(rng, shape, config["dtype"]) for _ in range(4))
         expectation = LoopExpectation((("dot", "custom-call"), ("exponential", "custom-call")))
-        return chained(_attention, q, out, keys_values, expectation)
+        return chained(_attention, q, out, (k, v), expectation)
 
-    def reference(self, config: Config, kernel: Kernel, iterations: int) -> tuple[np.ndarray, ...]:
-        """The definition in float64."""
-
-        def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
-            scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
-            weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-            return np.asarray(weights / weights.sum(axis=-1, keepdims=True) @ v)
-
-        return reference_of(attention, kernel, iterations)
-
-    def small(self, config: Config) -> Config:
-        """At most 1 x 2 x 32 x 32."""
-        caps = {"batch": 1, "heads": 2, "sequence": 32, "head_dim": 32}
-        return {**config, **{key: min(config[key], cap) for key, cap in caps.items()}}
+    def definition(self, config: Config, *arrays: np.ndarray) -> np.ndarray:
+        """Of queries, keys and values."""
+        q, k, v = arrays
+        return np.asarray(softmax_in_numpy(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])) @ v)
 
 
 def _attention(q: Any, k: Any, v: Any) -> Any:
@@ -83,8 +55,8 @@ def _attention(q: Any, k: Any, v: Any) -> Any:
     scores = lax.dot_general(
         q, k, (((last,), (last,)), (batch, batch)), precision=highest, preferred_element_type=jnp.float32
     )
-    weights = jax.nn.softmax(scores / np.sqrt(q.shape[-1]).astype(np.float32), axis=-1).astype(q.dtype)
-    return lax.dot_general(weights, v, (((last,), (last - 1,)), (batch, batch)), precision=highest)
+    shares = jax.nn.softmax(scores / np.sqrt(q.shape[-1]).astype(np.float32), axis=-1).astype(q.dtype)
+    return lax.dot_general(shares, v, (((last,), (last - 1,)), (batch, batch)), precision=highest)
 
 
 probe = Attention()

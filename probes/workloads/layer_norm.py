@@ -6,40 +6,24 @@ flops ``7 r c`` (mean, difference, square, its sum, two products, one sum: one e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from bayesperf.probe import (
-    Config,
-    Kernel,
-    LoopExpectation,
-    Probe,
-    Work,
-    element_bytes,
-    reference_of,
-    repeated,
-    uniform,
-)
+from bayesperf.probe import Config, Kernel, LoopExpectation, Work, element_bytes, repeated, uniform
+from bayesperf.probes.shaped import ShapedFunction
 
 EPSILON = 1e-5
 
 
-class LayerNorm(Probe):
+class LayerNorm(ShapedFunction):
     """Sweep: ``dtypes`` and ``shapes``, a list of ``[rows, cols]``."""
 
     name = "layer_norm"
     ops = ("layer_norm",)
     role = "heldout"
-
-    def configurations(self, sweep: Mapping[str, Any]) -> list[Config]:
-        """One per dtype and shape."""
-        return [
-            {"op": "layer_norm", "dtype": dtype, "rows": rows, "cols": cols}
-            for dtype in sweep["dtypes"]
-            for rows, cols in sweep["shapes"]
-        ]
+    keys = ("rows", "cols")
+    caps = (16, 256)
 
     def work(self, config: Config) -> Work:
         """Formulas of the module's head."""
@@ -55,19 +39,12 @@ class LayerNorm(Probe):
         expectation = LoopExpectation((("rsqrt", "custom-call"), ("reduce", "custom-call")))
         return repeated(_layer_norm, x, y, scale_shift, expectation)
 
-    def reference(self, config: Config, kernel: Kernel, iterations: int) -> tuple[np.ndarray, ...]:
-        """The definition in float64."""
-
-        def layer_norm(x: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> np.ndarray:
-            centred = x - x.mean(axis=-1, keepdims=True)
-            variance = (centred**2).mean(axis=-1, keepdims=True)
-            return np.asarray(centred / np.sqrt(variance + EPSILON) * scale + shift)
-
-        return reference_of(layer_norm, kernel, iterations)
-
-    def small(self, config: Config) -> Config:
-        """At most 16 x 256."""
-        return {**config, "rows": min(config["rows"], 16), "cols": min(config["cols"], 256)}
+    def definition(self, config: Config, *arrays: np.ndarray) -> np.ndarray:
+        """Of input, scale and shift."""
+        x, scale, shift = arrays
+        centred = x - x.mean(axis=-1, keepdims=True)
+        variance = (centred**2).mean(axis=-1, keepdims=True)
+        return np.asarray(centred / np.sqrt(variance + EPSILON) * scale + shift)
 
 
 def _layer_norm(x: Any, scale: Any, shift: Any) -> Any:

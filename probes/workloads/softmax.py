@@ -5,38 +5,23 @@ flops ``5 r c`` (maximum, subtraction, exponential, sum, division: one each); co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from bayesperf.probe import (
-    Config,
-    Kernel,
-    LoopExpectation,
-    Probe,
-    Work,
-    element_bytes,
-    reference_of,
-    repeated,
-    uniform,
-)
+from bayesperf.probe import Config, Kernel, LoopExpectation, Work, element_bytes, repeated, uniform
+from bayesperf.probes.shaped import ShapedFunction
+from bayesperf.probes.workloads.layers import softmax_in_numpy
 
 
-class Softmax(Probe):
+class Softmax(ShapedFunction):
     """Sweep: ``dtypes`` and ``shapes``, a list of ``[rows, cols]``."""
 
     name = "softmax"
     ops = ("softmax",)
     role = "heldout"
-
-    def configurations(self, sweep: Mapping[str, Any]) -> list[Config]:
-        """One per dtype and shape."""
-        return [
-            {"op": "softmax", "dtype": dtype, "rows": rows, "cols": cols}
-            for dtype in sweep["dtypes"]
-            for rows, cols in sweep["shapes"]
-        ]
+    keys = ("rows", "cols")
+    caps = (16, 256)
 
     def work(self, config: Config) -> Work:
         """Formulas of the module's head."""
@@ -49,18 +34,9 @@ class Softmax(Probe):
         expectation = LoopExpectation((("exponential", "custom-call"), ("reduce", "custom-call")))
         return repeated(_softmax, uniform(rng, shape, dtype), uniform(rng, shape, dtype), (), expectation)
 
-    def reference(self, config: Config, kernel: Kernel, iterations: int) -> tuple[np.ndarray, ...]:
-        """The definition in float64."""
-
-        def softmax(x: np.ndarray) -> np.ndarray:
-            weights = np.exp(x - x.max(axis=-1, keepdims=True))
-            return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
-
-        return reference_of(softmax, kernel, iterations)
-
-    def small(self, config: Config) -> Config:
-        """At most 16 x 256."""
-        return {**config, "rows": min(config["rows"], 16), "cols": min(config["cols"], 256)}
+    def definition(self, config: Config, *arrays: np.ndarray) -> np.ndarray:
+        """Softmax of the last axis."""
+        return softmax_in_numpy(*arrays)
 
 
 def _softmax(x: Any) -> Any:

@@ -90,3 +90,48 @@ def test_launch_whose_work_was_folded_is_refused() -> None:
     text = str(jax.jit(lambda x: jnp.ones(4) * 2.0).lower(jnp.ones(4)).compile().as_text())
     with pytest.raises(MeasurementError, match="folded"):
         check_launch(text, LoopExpectation((("multiply",),)))
+
+
+FUSED = """
+%fused (p0: f32[4096], p1: f32[4096]) -> f32[4096] {{
+  %p0 = f32[4096]{{0}} parameter(0)
+  %p1 = f32[4096]{{0}} parameter(1)
+{inside}
+}}
+
+%body (arg: (s32[], f32[4096], f32[4096])) -> (s32[], f32[4096], f32[4096]) {{
+  %arg = (s32[], f32[4096]{{0}}, f32[4096]{{0}}) parameter(0)
+  %i = s32[] get-tuple-element(%arg), index=0
+  %t = f32[4096]{{0}} get-tuple-element(%arg), index=1
+  %b = f32[4096]{{0}} get-tuple-element(%arg), index=2
+  %f = f32[4096]{{0}} fusion(%t, %b), kind=kLoop, calls=%fused
+  ROOT %next = (s32[], f32[4096]{{0}}, f32[4096]{{0}}) tuple(%i, %f, %b)
+}}
+
+ENTRY %main (n: s32[], t0: f32[4096], b0: f32[4096]) -> f32[4096] {{
+  %n = s32[] parameter(0)
+  %t0 = f32[4096]{{0}} parameter(1)
+  %b0 = f32[4096]{{0}} parameter(2)
+  %start = (s32[], f32[4096]{{0}}, f32[4096]{{0}}) tuple(%n, %t0, %b0)
+  %loop = (s32[], f32[4096]{{0}}, f32[4096]{{0}}) while(%start), condition=%going, body=%body
+  ROOT %result = f32[4096]{{0}} get-tuple-element(%loop), index=1
+}}
+"""
+
+
+def test_copy_inside_a_fusion_is_a_read_and_its_result_a_copy() -> None:
+    """Only the result of a fusion is written to memory."""
+    read = "  %c = f32[4096]{0} copy(%p0)\n  ROOT %a = f32[4096]{0} add(%c, %p1)"
+    check_loop(FUSED.format(inside=read), LoopExpectation((("add",),)), carries=1, operands=1, work_bytes=12.0 * N)
+    written = "  %a = f32[4096]{0} add(%p0, %p1)\n  ROOT %c = f32[4096]{0} copy(%a)"
+    assert refused(FUSED.format(inside=written), LoopExpectation((("add",),)), 1, 1, 12.0 * N) == "copied"
+
+
+def test_operands_widened_beforehand_are_no_support_of_their_type() -> None:
+    narrow = "  ROOT %a = f32[4096]{0} add(%p0, %p1)"
+    check_loop(
+        FUSED.format(inside=narrow), LoopExpectation((("add",),), operand_type="f32"),
+        carries=1, operands=1, work_bytes=12.0 * N,
+    )  # fmt: skip
+    wanted = LoopExpectation((("add",),), operand_type="f8e4m3fn")
+    assert refused(FUSED.format(inside=narrow), wanted, 1, 1, 12.0 * N) == "unsupported-dtype"

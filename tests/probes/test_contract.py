@@ -89,7 +89,9 @@ def test_arrays_are_what_the_formulas_say(name: str, config: Config) -> None:
         held = sum(array.nbytes for array in (*kernel.operands, *kernel.carry)) / ranks
         # Scores and hidden activations are in the working set but no operand; offsets and scalars are in neither.
         assert held <= 1.1 * work.working_set_bytes + 256
-        assert held >= 0.9 * work.bytes / config.get("sweeps", 1) - 256
+        # A step of its own form may update its carry in place: then it is read as well as written.
+        twice = sum(array.nbytes for array in kernel.carry) / ranks if kernel.form == "own" else 0
+        assert held + twice >= 0.9 * work.bytes / config.get("sweeps", 1) - 256
         for array in kernel.operands:
             assert np.count_nonzero(array) > 0.99 * array.size
         kernel = kernel.fallback

@@ -1,0 +1,70 @@
+"""Elementwise functions: ``exp``, ``log``, ``tanh``, ``erf``, ``rsqrt``, ``sin`` of an array that stays in cache.
+
+flops ``n``: each function value counts as one operation, whatever instructions it takes. The rate is therefore values
+per second, and lies far below what the same units reach in multiply-adds. Compulsory bytes ``2 n e``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bayesperf.errors import InputError
+from bayesperf.probe import Config, Kernel, LoopExpectation, Probe, Work, element_bytes, reference_of, repeated, uniform
+from bayesperf.probes.shaped import check_known
+
+OPCODES = {"exp": "exponential", "log": "log", "tanh": "tanh", "erf": "erf", "rsqrt": "rsqrt", "sin": "sine"}
+DTYPES = ("float32", "bfloat16", "float16", "float64")
+BLOCK = 1024
+
+
+class Transcendental(Probe):
+    """Sweep: ``working_set_bytes`` of one device; ``ops`` defaults to all, ``dtypes`` to float32."""
+
+    name = "transcendental"
+    ops = tuple(OPCODES)
+
+    def configurations(self, sweep: Mapping[str, Any]) -> list[Config]:
+        """One per op, dtype and working set; arrays are whole multiples of 1024 elements."""
+        check_known(self.name, "key", sweep, ("ops", "dtypes", "working_set_bytes"))
+        ops, dtypes = sweep.get("ops", self.ops), sweep.get("dtypes", ["float32"])
+        check_known(self.name, "op", ops, self.ops)
+        check_known(self.name, "dtype", dtypes, DTYPES)
+        if min(sweep["working_set_bytes"], default=1) <= 0:
+            raise InputError(f"{self.name}: working_set_bytes must be positive")
+        return [
+            {"op": op, "dtype": dtype, "elements": max(1, round(size / 2 / element_bytes(dtype) / BLOCK)) * BLOCK}
+            for op in ops
+            for dtype in dtypes
+            for size in sweep["working_set_bytes"]
+        ]
+
+    def work(self, config: Config) -> Work:
+        """Formulas of the module's head."""
+        n, e = config["elements"], element_bytes(config["dtype"])
+        return Work(float(n), 2 * n * e, 3 * n * e, 2 * n * e, n)
+
+    def kernel(self, config: Config, rng: np.random.Generator) -> Kernel:
+        """Arguments in [0.5, 1.5): no special values, no long range reduction."""
+        from jax import lax
+
+        x, y = (uniform(rng, (config["elements"],), config["dtype"]) for _ in range(2))
+        expectation = LoopExpectation(((OPCODES[config["op"]], "custom-call"),))
+        return repeated(getattr(lax, config["op"]), x, y, (), expectation)
+
+    def reference(self, config: Config, kernel: Kernel, iterations: int) -> tuple[np.ndarray, ...]:
+        """NumPy's function, and SciPy's for ``erf``."""
+        from scipy import special
+
+        ours = {"erf": special.erf, "rsqrt": lambda x: 1.0 / np.sqrt(x)}
+        function: Any = ours[config["op"]] if config["op"] in ours else getattr(np, config["op"])
+        return reference_of(function, kernel, iterations)
+
+    def small(self, config: Config) -> Config:
+        """Four thousand elements."""
+        return {**config, "elements": min(config["elements"], 4 * BLOCK)}
+
+
+probe = Transcendental()
