@@ -19,6 +19,25 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "embedding": {"dtypes": ["float32", "bfloat16", "float16"], "shapes": [[64, 256, 64]]},
     "stencil": {"dtypes": ["float32", "float64", "bfloat16", "float16"], "shapes": [[32, 48, 4], [16, 16, 2]]},
     "fft": {"dtypes": ["float32", "float64"], "shapes": [[4, 256], [3, 100]]},
+    "latency": {"working_set_bytes": [16384]},
+    "access": {
+        "ops": ["gather_random", "gather_sequential", "scatter_random", "scatter_sequential", "strided_read"],
+        "dtypes": ["float32", "bfloat16", "float16", "float64"],
+        "working_set_bytes": [16384],
+        "stride": [2, 16],
+    },
+    "transfer": {
+        "ops": ["copy_h2d", "copy_d2h", "copy_p2p"],
+        "dtypes": ["float32", "bfloat16"],
+        "message_bytes": [16384],
+    },
+    "collectives": {
+        "ops": ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ppermute"],
+        "dtypes": ["float32", "bfloat16", "float16"],
+        "message_bytes": [4096],
+        "n_devices": [2, 3, 4],
+    },
+    "compilation": {"ops": ["compile_trace", "compile_lower", "compile_backend"], "layers": [2]},
     "sort": {"dtypes": ["float32", "int32", "float64"], "shapes": [[4, 256]]},
 }
 """By probe, at sizes that a test affords."""
