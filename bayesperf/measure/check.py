@@ -16,6 +16,7 @@ from bayesperf.probe import LoopExpectation
 __all__ = ["check_launch", "check_loop"]
 
 _TRANSPARENT = frozenset({"bitcast", "copy", "reshape", "get-tuple-element", "tuple", "optimization-barrier"})
+_INNER = frozenset({"while", "call", "conditional"})
 COPY_FLOOR_BYTES = 1024.0
 """Copies below this size cost nothing that could be seen."""
 
@@ -111,9 +112,14 @@ def _check_read(
         )
     for instruction in body.instructions.values():
         taken = instruction.opcode == "get-tuple-element" and instruction.index in at
-        if taken and any(user.opcode != "tuple" for user in body.users(instruction.name)):
+        if taken and any(_reads(body, user) for user in body.users(instruction.name)):
             return
     raise MeasurementError("hoisted", f"operand {operand} enters the loop but its body never reads it")
+
+
+def _reads(body: Computation, user: Instruction) -> bool:
+    """Whether a user of an element does more than hand it on to the next iteration: an inner loop does."""
+    return user.opcode != "tuple" or any(inner.opcode in _INNER for inner in body.users(user.name))
 
 
 def _elements(module: Module, owner: Computation, initial: Instruction) -> list[int | None]:

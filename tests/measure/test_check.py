@@ -80,6 +80,14 @@ def test_inserted_copies_are_refused() -> None:
     assert refused(text, MULTIPLY_ADD, 2, 1, 12.0 * N) == "copied"
 
 
+def test_an_operand_of_an_inner_loop_is_read() -> None:
+    def rows(i: Any, t: Any, b: Any) -> Any:
+        return lax.fori_loop(0, 64, lambda j, t: jnp.sin(t) + b[(i + j) % 64, :64] * t, t)
+
+    text = compile_loop(rows, array(0, 64), array(1).reshape(64, 64))
+    check_loop(text, MULTIPLY_ADD, carries=1, operands=1, work_bytes=4.0 * N)
+
+
 def test_too_few_operations_are_refused() -> None:
     text = compile_loop(lambda i, t, b: b * (0.5 + 1e-6 * i) + 0.25, array(0), array(1))
     chain = LoopExpectation((("multiply",),), {"multiply": 16})
