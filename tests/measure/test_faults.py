@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesperf import store
 from bayesperf.errors import InputError
 from bayesperf.measure.journal import journal_path
 from bayesperf.measure.run import failures_path, measure, repeat
@@ -78,7 +77,7 @@ def test_full_disk_at_the_very_end_keeps_the_journal(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store.pq, "write_table", full)
+        patch.setattr("pyarrow.parquet.write_table", full)
         with pytest.raises(InputError, match=r"No space left.*nothing is measured again"):
             measure(suite, out=out, seed=5, progress=False)
     assert not out.exists()
