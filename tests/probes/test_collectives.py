@@ -47,7 +47,8 @@ def test_a_wrong_route_is_a_wrong_result() -> None:
         def kernel(self, config: Config, rng: np.random.Generator) -> Kernel:
             right = probe.kernel(config, rng)
             back = [(k, (k - 1) % 4) for k in range(4)]
-            return chained(lambda x: jax.lax.ppermute(x, AXIS, back), *right.carry, (), right.expectation)
+            argument, output = right.carry
+            return chained(lambda x: jax.lax.ppermute(x, AXIS, back), argument, output, (), right.expectation)
 
     other: Any = Reversed()
     program = build(other, shape, jax.local_devices()[:4], np.random.default_rng(0))

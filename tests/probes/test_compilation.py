@@ -24,7 +24,7 @@ EVENTS = {
 def seen() -> Iterator[Counter[str]]:
     counts: Counter[str] = Counter()
 
-    def listen(event: str, duration: float, **unused: Any) -> None:
+    def listen(event: str, duration_secs: float, **unused: Any) -> None:
         if event in EVENTS:
             counts[EVENTS[event]] += 1
 
