@@ -18,13 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from bayesperf.errors import InputError
 from bayesperf.probe import Config, Kernel, LoopExpectation, Probe, Work, element_bytes, uniform
-from bayesperf.probes.shaped import check_known
+from bayesperf.probes.shaped import BLOCK, check_known, elements
 
 LENGTH = 512
 ILP = (1, 2, 4, 8, 16, 32)
-BLOCK = 1024
 OFFSET, LIFT = 0.1875, 2.0**-8
 
 
@@ -40,15 +38,8 @@ class Fma(Probe):
         check_known(self.name, "ilp", sweep["ilp"], ILP)
         dtypes = sweep.get("dtypes", ["float32"])
         check_known(self.name, "dtype", dtypes, ("float32", "float64", "bfloat16", "float16"))
-        if min(sweep["working_set_bytes"], default=1) <= 0:
-            raise InputError(f"{self.name}: working_set_bytes must be positive")
         return [
-            {
-                "op": f"fma_ilp{ilp}",
-                "dtype": dtype,
-                "elements": max(1, round(size / 2 / element_bytes(dtype) / BLOCK)) * BLOCK,
-                "ilp": ilp,
-            }
+            {"op": f"fma_ilp{ilp}", "dtype": dtype, "elements": elements(self.name, size, 2, dtype), "ilp": ilp}
             for dtype in dtypes
             for size in sweep["working_set_bytes"]
             for ilp in sweep["ilp"]

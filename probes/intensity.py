@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from bayesperf.probe import Config, Kernel, LoopExpectation, Probe, Work, element_bytes, uniform
+from bayesperf.probes.shaped import check_known, elements
 
 OFFSET = 0.25
+DTYPES = ("float32", "float64", "bfloat16", "float16")
 
 
 class Intensity(Probe):
@@ -24,14 +26,12 @@ class Intensity(Probe):
 
     def configurations(self, sweep: Mapping[str, Any]) -> list[Config]:
         """One per dtype, working set and chain length."""
+        check_known(self.name, "key", sweep, ("chain", "working_set_bytes", "dtypes"))
+        dtypes = sweep.get("dtypes", ["float32"])
+        check_known(self.name, "dtype", dtypes, DTYPES)
         return [
-            {
-                "op": "fma_chain",
-                "dtype": dtype,
-                "elements": max(1, round(size / 2 / element_bytes(dtype) / 1024)) * 1024,
-                "chain": chain,
-            }
-            for dtype in sweep.get("dtypes", ["float32"])
+            {"op": "fma_chain", "dtype": dtype, "elements": elements(self.name, size, 2, dtype), "chain": chain}
+            for dtype in dtypes
             for size in sweep["working_set_bytes"]
             for chain in sweep["chain"]
         ]

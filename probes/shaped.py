@@ -1,4 +1,4 @@
-"""What probes that sweep shapes share: configurations, self-check sizes, reference, weights."""
+"""What probes share: sweeps over shapes and working sets, self-check sizes, references, weights."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayesperf.errors import InputError
-from bayesperf.probe import Arrays, Config, Kernel, Probe, reference_of, storage_dtype, uniform
+from bayesperf.probe import Arrays, Config, Kernel, Probe, element_bytes, reference_of, storage_dtype, uniform
 
-__all__ = ["Shaped", "ShapedFunction", "check_known", "named", "weights"]
+__all__ = ["BLOCK", "Shaped", "ShapedFunction", "check_known", "elements", "named", "weights"]
+
+BLOCK = 1024
 
 
 class Shaped(Probe):
@@ -82,6 +84,19 @@ def named(probe: str, keys: Sequence[str], entry: Sequence[int]) -> dict[str, in
     if len(entry) != len(keys) or not whole:
         raise InputError(f"{probe}: a shape is [{', '.join(keys)}], whole numbers of at least 1, not {list(entry)}")
     return dict(zip(keys, entry, strict=True))
+
+
+def elements(probe: str, size: float, arrays: int, dtype: str) -> int:
+    """Elements of each of `arrays` arrays that fill `size` bytes together, in whole blocks, one at least.
+
+    Raises
+    ------
+    InputError
+        The size is not positive.
+    """
+    if size <= 0:
+        raise InputError(f"{probe}: working_set_bytes must be positive, not {size}")
+    return max(1, round(size / arrays / element_bytes(dtype) / BLOCK)) * BLOCK
 
 
 def check_known(probe: str, kind: str, given: Iterable[Any], known: Iterable[Any]) -> None:

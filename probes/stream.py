@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 
-from bayesperf.errors import InputError
 from bayesperf.probe import (
     Config,
     Kernel,
@@ -36,11 +35,13 @@ from bayesperf.probe import (
     reference_of,
     uniform,
 )
+from bayesperf.probes.shaped import BLOCK, check_known, elements
 
 ARRAYS = {"stream_copy": 2, "stream_scale": 2, "stream_add": 3, "stream_triad": 3, "stream_read": 1}
 FLOPS = {"stream_copy": 0, "stream_scale": 1, "stream_add": 1, "stream_triad": 2, "stream_read": 2}
 OFFSET = 16
-COLS = 1024
+COLS = BLOCK
+DTYPES = ("float32", "float64", "bfloat16", "float16")
 
 
 class Stream(Probe):
@@ -51,15 +52,16 @@ class Stream(Probe):
 
     def configurations(self, sweep: Mapping[str, Any]) -> list[Config]:
         """One per op, dtype and working set; arrays are whole multiples of 1024 elements."""
-        configurations: list[Config] = []
-        for op in sweep["ops"]:
-            if op not in ARRAYS:
-                raise InputError(f"stream: no op named {op!r}; there are: {', '.join(ARRAYS)}")
-            for dtype in sweep.get("dtypes", ["float32"]):
-                for size in sweep["working_set_bytes"]:
-                    elements = max(1, round(size / ARRAYS[op] / element_bytes(dtype) / COLS)) * COLS
-                    configurations.append({"op": op, "dtype": dtype, "elements": elements})
-        return configurations
+        check_known(self.name, "key", sweep, ("ops", "working_set_bytes", "dtypes"))
+        check_known(self.name, "op", sweep["ops"], self.ops)
+        dtypes = sweep.get("dtypes", ["float32"])
+        check_known(self.name, "dtype", dtypes, DTYPES)
+        return [
+            {"op": op, "dtype": dtype, "elements": elements(self.name, size, ARRAYS[op], dtype)}
+            for op in sweep["ops"]
+            for dtype in dtypes
+            for size in sweep["working_set_bytes"]
+        ]
 
     def work(self, config: Config) -> Work:
         """Formulas of the module's head."""

@@ -190,8 +190,19 @@ def _materialised(module: Module, name: str) -> Iterator[Instruction]:
         for _, called in instruction.called
     }
     for computation in reachable:
-        root = computation.root
-        written = (root.name, *(root.operands if root.opcode == "tuple" else ()))
+        written = _results(computation)
         for instruction in computation.instructions.values():
             if computation.name not in fused or instruction.name in written:
                 yield instruction
+
+
+def _results(computation: Computation) -> set[str]:
+    """Names of its root and of what the root only regroups."""
+    found, pending = set(), [computation.root.name]
+    while pending:
+        name = pending.pop()
+        found.add(name)
+        instruction = computation.instructions.get(name)
+        if instruction is not None and instruction.opcode in ("tuple", "bitcast"):
+            pending.extend(instruction.operands)
+    return found

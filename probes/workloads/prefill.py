@@ -25,8 +25,8 @@ from bayesperf.probes.workloads.layers import (
     token_flops,
 )
 
-COPIES = 2.0
-"""Heads are brought together by copies that belong to the workload, as large as queries, keys, values and mixtures."""
+COPIES = 1.0
+"""Tokens are regrouped by head with copies that belong to the workload: queries, keys, values, mixtures, once each."""
 
 
 class Prefill(ShapedFunction):

@@ -15,7 +15,7 @@ from bayesperf.probe import Config, Kernel, LoopExpectation, Work, element_bytes
 from bayesperf.probes.shaped import ShapedFunction
 
 COPIES = 0.6
-"""XLA sorts in place and therefore copies first: that copy is the sort's reading of its input."""
+"""Where XLA sorts in place it copies first: that copy is the sort's reading of its input."""
 
 
 class Sort(ShapedFunction):

@@ -131,8 +131,12 @@ def test_copy_inside_a_fusion_is_a_read_and_its_result_a_copy() -> None:
     """Only the result of a fusion is written to memory."""
     read = "  %c = f32[4096]{0} copy(%p0)\n  ROOT %a = f32[4096]{0} add(%c, %p1)"
     check_loop(FUSED.format(inside=read), LoopExpectation((("add",),)), carries=1, operands=1, work_bytes=12.0 * N)
-    written = "  %a = f32[4096]{0} add(%p0, %p1)\n  ROOT %c = f32[4096]{0} copy(%a)"
-    assert refused(FUSED.format(inside=written), LoopExpectation((("add",),)), 1, 1, 12.0 * N) == "copied"
+    added = "  %a = f32[4096]{0} add(%p0, %p1)\n"
+    for result in (
+        "  ROOT %c = f32[4096]{0} copy(%a)",
+        "  %c = f32[4096]{0} copy(%a)\n  ROOT %d = f32[4096]{0} bitcast(%c)",
+    ):
+        assert refused(FUSED.format(inside=added + result), LoopExpectation((("add",),)), 1, 1, 12.0 * N) == "copied"
 
 
 def test_operands_widened_beforehand_are_no_support_of_their_type() -> None:
