@@ -44,7 +44,22 @@ def small_configurations() -> Iterator[tuple[str, Config]]:
         key = (name, config["op"], config.get("dtype"), "batch" in config)
         if key not in seen:
             seen.add(key)
-            yield name, plugins.load("probe", name).small(config)
+            if is_supported(name, config):
+                yield name, plugins.load("probe", name).small(config)
+
+
+def is_supported(name: str, config: Config) -> bool:
+    """Whether this device has the dtype; that it is refused otherwise is tested with its probe."""
+    if config.get("dtype") not in ("tf32", "float8"):
+        return True
+    probe: Probe = plugins.load("probe", name)
+    try:
+        build(probe, probe.small(config), jax.local_devices()[:1], np.random.default_rng(0)).release()
+    except MeasurementError as error:
+        if error.reason != "unsupported-dtype":
+            raise
+        return False
+    return True
 
 
 def devices(probe: Probe, config: Config) -> list[Any]:
