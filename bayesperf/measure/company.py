@@ -2,7 +2,7 @@
 
 Everybody is built before anybody runs; nothing is timed before every aggressor has finished a first launch, and none
 stops before the victim's last timed launch has ended. An aggressor launches its program over and over, each launch
-about `LAUNCH_S` long, and notes when each began and ended.
+about `LAUNCH_S` long (`SHORT_LAUNCH_S` on accelerators), and notes when each began and ended.
 """
 
 from __future__ import annotations
@@ -27,8 +27,12 @@ from bayesperf.probe import Probe
 
 __all__ = ["Aggressor", "Company", "Runner", "ThreadAggressor", "Together"]
 
-LAUNCH_S = 0.03
-"""Long beside what lies between two launches, short beside a point."""
+LAUNCH_S = {"cpu": 0.03}
+"""On CPU: long beside what lies between two launches, where starved threads pause for a scheduler's slice."""
+SHORT_LAUNCH_S = 0.002
+"""On accelerators, which run launches of one process one after the other: short beside the victim's."""
+TOO_SLOW_S = 3.0
+"""An aggressor whose iteration takes longer could not be stopped in time."""
 WAIT_S = 60.0
 """Longest wait for an aggressor to begin or to end."""
 
@@ -55,11 +59,11 @@ class Aggressor(Protocol):
 class Runner:
     """Launches a program over and over in a thread of its own."""
 
-    def __init__(self, program: AnyProgram):
+    def __init__(self, program: AnyProgram, launch_s: float):
         self._program, self._spans = program, list[Span]()
         self._stop, self._begun = threading.Event(), threading.Event()
         self._error: BaseException | None = None
-        counts, _ = choose_counts(self._timed, LAUNCH_S, too_slow_s=100 * LAUNCH_S)
+        counts, _ = choose_counts(self._timed, launch_s, too_slow_s=TOO_SLOW_S)
         self._iterations = counts[-1]
         self._program.prepare(self._iterations)
 
@@ -131,7 +135,7 @@ class ThreadAggressor:
         probe: Probe = plugins.load("probe", corunner.probe)
         self._program = build(probe, corunner.config, [device], np.random.default_rng(seed))
         try:
-            runner = Runner(self._program)
+            runner = Runner(self._program, LAUNCH_S.get(device.platform, SHORT_LAUNCH_S))
         except BaseException:
             self._program.release()
             raise

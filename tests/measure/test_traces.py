@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import jax
 import pytest
 
 from bayesperf import plugins
+from bayesperf.errors import MeasurementError
 from bayesperf.measure import attempt
 from bayesperf.measure.attempt import Session
 from bayesperf.measure.point import measure_point
@@ -34,9 +36,9 @@ def events() -> Iterator[list[str]]:
     """Names of what JAX reports of tracing and compiling, as it happens."""
     seen: list[str] = []
 
-    def listen(name: str, duration: float, **unused: Any) -> None:
-        if "/compile/" in name or "trace" in name:
-            seen.append(name)
+    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
+        if "/compile/" in event or "trace" in event:
+            seen.append(event)
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     yield seen
@@ -74,7 +76,9 @@ def test_nothing_is_compiled_while_it_is_timed(
     )  # fmt: skip
     budget = Budget(point_s=0.05, longest_share=0.1, sustained_s=0.1)
     session = Session(jax.local_devices()[:1], budget, None, True, flush_bytes=1e6)
-    measure_point(probe, point, session, check_large=False)
+    # On a machine that others use the samples may be refused; what was compiled meanwhile is known all the same.
+    with contextlib.suppress(MeasurementError):
+        measure_point(probe, point, session, check_large=False)
     assert events, "the listener heard nothing at all"
     assert timed
     assert set(timed) == {0}
