@@ -72,8 +72,22 @@ KERNEL(stream_copy, for (long j = from; j < to; j++) t[j] = b[j + shift];)
 KERNEL(stream_scale, for (long j = from; j < to; j++) t[j] = s * b[j];)
 KERNEL(stream_add, for (long j = from; j < to; j++) t[j] = b[j] + c[j + shift];)
 KERNEL(stream_triad, for (long j = from; j < to; j++) t[j] = b[j] + s * c[j];)
+/* Eight rows at a time, as XLA's matrix-vector product and any good one: sums of one row would wait for each other. */
+#define ROW(K) b[r + K * COLS + j] * v[j]
 KERNEL(stream_read,
-    for (long r = from; r < to; r += COLS) {
+    long r = from;
+    for (; r + 8 * COLS <= to; r += 8 * COLS) {
+        float s0 = 0; float s1 = 0; float s2 = 0; float s3 = 0;
+        float s4 = 0; float s5 = 0; float s6 = 0; float s7 = 0;
+        _Pragma("omp simd reduction(+:s0,s1,s2,s3,s4,s5,s6,s7)")
+        for (long j = 0; j < COLS; j++) {
+            s0 += ROW(0); s1 += ROW(1); s2 += ROW(2); s3 += ROW(3);
+            s4 += ROW(4); s5 += ROW(5); s6 += ROW(6); s7 += ROW(7);
+        }
+        float *y = t + r / COLS;
+        y[0] = s0; y[1] = s1; y[2] = s2; y[3] = s3; y[4] = s4; y[5] = s5; y[6] = s6; y[7] = s7;
+    }
+    for (; r < to; r += COLS) {
         float sum = 0;
         _Pragma("omp simd reduction(+:sum)")
         for (long j = 0; j < COLS; j++) sum += b[r + j] * v[j];
