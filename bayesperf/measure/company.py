@@ -19,6 +19,7 @@ import numpy as np
 
 from bayesperf import plugins
 from bayesperf.errors import MeasurementError
+from bayesperf.measure import environment
 from bayesperf.measure.chain import AnyProgram, build
 from bayesperf.measure.overlap import Launches, Span, check_overlap, iterations_within
 from bayesperf.measure.points import Beside, Corunner, Point
@@ -42,6 +43,8 @@ class Aggressor(Protocol):
 
     pid: int | None
     """Its process, where that is not the victim's."""
+    cpus: list[int] | None
+    """Processors it may use; None where the system does not tell."""
 
     def start(self) -> None:
         """Begin; returns at once."""
@@ -132,6 +135,7 @@ class ThreadAggressor:
     pid: int | None = None
 
     def __init__(self, corunner: Corunner, device: jax.Device, seed: int):
+        self.cpus = environment.affinity()
         probe: Probe = plugins.load("probe", corunner.probe)
         self._program = build(probe, corunner.config, [device], np.random.default_rng(seed))
         try:
@@ -214,7 +218,10 @@ class Together:
             work = plugins.load("probe", corunner.probe).work(corunner.config)
             rate = iterations_within(launches, begin, end) / (end - begin)
             flops, moved = flops + rate * work.flops, moved + rate * work.bytes
-        return {"overlap": share, "corunner_flops_per_s": flops, "corunner_bytes_per_s": moved}
+        cpus = [aggressor.cpus for _, aggressor in self.aggressors]
+        return {
+            "overlap": share, "corunner_flops_per_s": flops, "corunner_bytes_per_s": moved, "corunner_cpus": cpus,
+        }  # fmt: skip
 
 
 class Company:

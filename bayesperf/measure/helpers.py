@@ -75,7 +75,8 @@ class ProcessAggressor:
     def __init__(self, helper: Worker, drop: Callable[[], None], corunner: Corunner, device: int, seed: int):
         self._helper, self._drop, self._lost = helper, drop, ""
         self.pid: int | None = helper.pid
-        self._ask("build", corunner=corunner.model_dump(mode="json"), device=device, seed=seed)
+        built = self._ask("build", corunner=corunner.model_dump(mode="json"), device=device, seed=seed)
+        self.cpus: list[int] | None = built["cpus"]
         self._check_clock()
 
     def start(self) -> None:
@@ -175,7 +176,8 @@ class _Helper:
             return {"event": "clock", "now": time.perf_counter()}
         if what == "build":
             self._build(message)
-        elif what == "release":
+            return {"event": what, "cpus": self._aggressor.cpus if self._aggressor is not None else None}
+        if what == "release":
             self._release()
         else:
             assert self._aggressor is not None

@@ -99,6 +99,8 @@ class _Layout:
             for kind in entry.aggressors
             for config in self._configurations(plugins.load("probe", kind.name), kind, "one")
         ]
+        if not kinds:
+            raise InputError("suite: contention: the aggressors' sweeps hold no configuration of one device")
         groups = [kinds] if entry.together else [[kind] for kind in kinds]
         for n in entry.n:
             if n == 0:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from bayesperf.errors import InputError, UnsupportedFileError
 from bayesperf.measure.layout import lay_out, worker_groups
 from bayesperf.measure.machine import Machine
-from bayesperf.measure.points import Batch, Point
+from bayesperf.measure.points import Batch, Point, most_beside
 from bayesperf.measure.suites import Budget, Suite
 
 if TYPE_CHECKING:
@@ -70,15 +70,17 @@ class Plan(BaseModel):
         done = set(skip)
         groups: dict[str, list[Point]] = {}
         for point in sorted(self.points, key=lambda p: p.order):
-            if point.id not in done:
-                groups.setdefault(point.worker, []).append(point)
-        return [
-            Batch(
-                scope=points[0].scope, n_devices=1 if points[0].scope == "one" else self.n_devices,
-                process=points[0].process, mode=points[0].mode, n_processes=points[0].n_processes, points=points,
-            )
-            for points in groups.values()
-        ]  # fmt: skip
+            groups.setdefault(point.worker, []).append(point)
+        batches = [self._batch(points, done) for points in groups.values()]
+        return [batch for batch in batches if batch.points]
+
+    def _batch(self, points: list[Point], done: set[str]) -> Batch:
+        first = points[0]
+        return Batch(
+            scope=first.scope, n_devices=1 if first.scope == "one" else self.n_devices, process=first.process,
+            mode=first.mode, n_processes=first.n_processes, threads_beside=most_beside(points, "threads"),
+            processes_beside=most_beside(points, "processes"), points=[p for p in points if p.id not in done],
+        )  # fmt: skip
 
     def seconds(self) -> float:
         """Estimated duration in s, without repeats of disturbed points."""

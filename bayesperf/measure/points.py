@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from bayesperf.measure.suites import Condition, Scope
 
-__all__ = ["CONDITION", "Batch", "Beside", "Corunner", "Mode", "Point", "identity"]
+__all__ = ["CONDITION", "Batch", "Beside", "Corunner", "Mode", "Point", "identity", "most_beside"]
 
 CONDITION: Condition = "hot+burst"
 
@@ -143,27 +143,30 @@ class Point(_Frozen):
 
 
 class Batch(_Frozen):
-    """Points that one fresh process measures, in order; or several processes together, where they share the devices."""
+    """Points that one fresh process measures, in order; or several processes together, where they share the devices.
+
+    Attributes
+    ----------
+    scope, n_devices, process, mode, n_processes
+        As of its points.
+    threads_beside, processes_beside
+        Most aggressors at a time, in threads of the worker and in processes of their own, over all points of the plan
+        that this worker has: a resumed run starts it as the first one did.
+    """
 
     scope: Scope
     n_devices: int
     process: int
     mode: Mode = "plain"
     n_processes: int = 1
+    threads_beside: int = 0
+    processes_beside: int = 0
     points: list[Point]
 
-    @property
-    def threads_beside(self) -> int:
-        """Most aggressors that run in threads of the worker."""
-        return self._most("threads")
 
-    @property
-    def processes_beside(self) -> int:
-        """Most aggressors that run in processes of their own."""
-        return self._most("processes")
-
-    def _most(self, how: str) -> int:
-        return max((p.beside.count for p in self.points if p.beside is not None and p.beside.how == how), default=0)
+def most_beside(points: Iterable[Point], how: str) -> int:
+    """Most aggressors of any point that run in ``threads`` or in ``processes``."""
+    return max((p.beside.count for p in points if p.beside is not None and p.beside.how == how), default=0)
 
 
 def identity(content: list[Any], *, mode: Mode, beside: Beside | None) -> str:

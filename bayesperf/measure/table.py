@@ -29,6 +29,7 @@ others (its ``corunners``):
 =========================== ====== =============================================================================
 ``corunner_shapes``                dtypes and shapes of the aggressors
 ``corunner_how``                   in ``threads`` of the process, or in ``processes`` of their own
+``corunner_cpus``                  processors each of them might use, like ``cpus``; ``unknown`` where not told
 ``overlap``                        least share of the timed seconds that an aggressor had a launch under way
 ``corunner_flops_per_s``    FLOP/s what all aggressors did meanwhile; ``corunner_bytes_per_s`` (byte/s) likewise
 =========================== ====== =============================================================================
@@ -106,7 +107,7 @@ def measurement_row(point: Point, record: Mapping[str, Any], machine: Machine, c
         "hlo_hash": record["hlo_hash"],
         "form": record["form"],
         "mode": point.mode,
-        "cpus": "+".join(map(str, record["cpus"])) if record.get("cpus") else None,
+        "cpus": _processors(record.get("cpus")),
         **{name: record.get("state", {}).get(name) for name in STATE_COLUMNS},
         **_company(point, record),
         **_traffic(work, record["slope_s"], count),
@@ -126,7 +127,14 @@ def _company(point: Point, record: Mapping[str, Any]) -> dict[str, Any]:
     if point.beside is None:
         return {}
     measured = {name: record[name] for name in ("overlap", "corunner_flops_per_s", "corunner_bytes_per_s")}
-    return {"corunner_shapes": point.beside.shapes, "corunner_how": point.beside.how, **measured}
+    cpus = "; ".join(_processors(each) or "unknown" for each in record["corunner_cpus"])
+    return {
+        "corunner_shapes": point.beside.shapes, "corunner_how": point.beside.how, "corunner_cpus": cpus, **measured,
+    }  # fmt: skip
+
+
+def _processors(numbers: Sequence[int] | None) -> str | None:
+    return "+".join(map(str, numbers)) if numbers else None
 
 
 def failure_row(point: Point, failure: Mapping[str, Any], machine: Machine, campaign: str) -> dict[str, Any]:

@@ -91,6 +91,7 @@ def test_pinned_company_runs_where_it_should(fault_suite: MakeSuite) -> None:
     dealt = deal_processors(1)
     assert dealt is not None
     assert set(pinned["cpus"]) == {"+".join(map(str, dealt[0]))}
+    assert set(pinned["corunner_cpus"].dropna()) == {str(dealt[1][0])}
 
 
 def test_processors_are_dealt_so_that_aggressors_have_others() -> None:
@@ -107,6 +108,7 @@ class Late:
     """An aggressor whose launches are what the test says."""
 
     pid: int | None = None
+    cpus: list[int] | None = None
 
     def __init__(self, *spans: tuple[float, float], fails: str = ""):
         self.spans, self.fails, self.calls = spans, fails, list[str]()
@@ -210,6 +212,9 @@ def test_plan_of_a_contention_suite(tmp_path: Path) -> None:
     assert (plain.threads_beside, plain.processes_beside) == (0, 2)
     labels = {p.beside.label for p in plan.points if p.beside is not None}
     assert labels == {f"{op}:{n}" for op in ("stream_read", "matmul") for n in (1, 2)}
+    # A resumed run starts its workers as the first one did, whatever is left to do.
+    done = {p.id for p in plan.points if p.beside is not None and p.beside.count == 2}
+    assert {b.threads_beside for b in plan.batches(skip=done) if b.mode == "threads"} == {2}
     again = plan.from_json(plan.model_dump_json(), source="x")
     assert again == plan
 
