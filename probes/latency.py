@@ -8,7 +8,8 @@ counted, because they are what a level delivers). The working set is ``lines lin
 
 Each hop also computes an address and clamps it into the array, as XLA's dynamic slice demands: about 2 ns on a CPU,
 which a chase in C does not pay. The slope holds it; so first-level caches look slower than they are, and others hardly.
-On devices that launch the loop's body as a kernel, that launch is in it too, divided by `hops`.
+On devices that launch the loop's body as a kernel, that launch is in it too, divided by `hops`. Where pages exceed what
+the translation cache holds, walking their table is part of the latency, as in any program.
 """
 
 from __future__ import annotations
