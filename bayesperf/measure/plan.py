@@ -85,7 +85,7 @@ class Plan(BaseModel):
     def seconds(self) -> float:
         """Estimated duration in s, without repeats of disturbed points."""
         points = sum(_point_seconds(point, self.suite.budget, self.platform) for point in self.points)
-        return points + WORKER_START_S * sum(1 + batch.processes_beside for batch in self.batches())
+        return points + WORKER_START_S * sum(batch.n_processes + batch.processes_beside for batch in self.batches())
 
     def describe(self) -> pd.DataFrame:
         """One row per point: what it is, estimated seconds, memory and disk in byte."""

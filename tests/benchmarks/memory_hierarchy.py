@@ -90,6 +90,7 @@ def bandwidth(options: argparse.Namespace) -> int:
                 library.teardown()
                 program.release()
                 rows.append(row)
+                print(f"{name}: {row.ratio:.3f}", file=sys.stderr, flush=True)
                 low, high = MAIN if total == main_bytes else LEVEL
                 if not low <= row.ratio <= high:
                     outside.append(f"{row.name}: {row.ratio:.3f} is outside {low}-{high}")
