@@ -1,9 +1,10 @@
 """One token per sequence through a transformer layer with a cache of keys and values: a decode step.
 
-The cache holds `sequence` tokens; each step writes its token over the oldest and attends to all. With b sequences,
-c = sequence, H heads of d, h = H d: flops ``b (24 h^2 + 51 h) + 4 b h c + 5 b H c`` (weights, GELU, three norms and
-residuals as in `layers`; attention over the cache). Compulsory bytes ``(2 b c h + 12 h^2 + 4 b h) e``: cache and
-weights read, the token in and out, its key and value written. The normed output is the next step's token.
+The cache holds `sequence` tokens, this step's among them; each step attends to all, and writes the next token's key and
+value over the oldest. With b sequences, c = sequence, H heads of d, h = H d: flops
+``b (24 h^2 + 54 h) + 4 b h c + 5 b H c`` (weights, GELU, four norms and residuals as in `layers`; attention over the
+cache). Compulsory bytes ``(2 b c h + 12 h^2 + 4 b h) e``: cache and weights read, the token in and out, a key and a
+value written. The normed output is the next step's token.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Decode(Shaped):
         h, e = heads * d, element_bytes(config["dtype"])
         cached = 2 * b * c * h * e
         traffic = cached + (12 * h * h + 4 * b * h) * e
-        flops = b * token_flops(h, norms=3) + 4.0 * b * c * h + 5.0 * b * heads * c
+        flops = b * token_flops(h, norms=4) + 4.0 * b * c * h + 5.0 * b * heads * c
         return Work(flops, traffic, traffic + b * h * e, traffic, b * h)
 
     def kernel(self, config: Config, rng: np.random.Generator) -> Kernel:
@@ -58,19 +59,20 @@ class Decode(Shaped):
         x, keys, values = (np.array(leaf, dtype=np.float64) for leaf in kernel.carry)
         operands = [np.asarray(o, dtype=np.float64) for o in kernel.operands]
         for i in range(iterations):
-            x = _step_in_numpy(i % config["sequence"], x, keys, values, *operands)
+            x = _step_in_numpy((i + 1) % config["sequence"], x, keys, values, *operands)
         return x, keys, values
 
 
 def _step_in_numpy(slot: int, x: np.ndarray, keys: np.ndarray, values: np.ndarray, *weights: np.ndarray) -> np.ndarray:
-    """The next token; writes this one's key and value into the cache."""
+    """The next token, whose key and value it writes into the cache."""
     wq, wk, wv, wo, w1, w2 = weights
     b, heads, _, d = keys.shape
-    normed = norm_in_numpy(x)
-    keys[:, :, slot], values[:, :, slot] = ((normed @ w).reshape(b, heads, d) for w in (wk, wv))
-    scores = np.einsum("bhd,bhcd->bhc", (normed @ wq).reshape(b, heads, d), keys) / np.sqrt(d)
-    mixed = np.einsum("bhc,bhcd->bhd", softmax_in_numpy(scores), values)
-    return norm_in_numpy(feed_forward_in_numpy(x + mixed.reshape(x.shape) @ wo, w1, w2))
+    q = (norm_in_numpy(x) @ wq).reshape(b, heads, d)
+    shares = softmax_in_numpy(np.einsum("bhd,bhcd->bhc", q, keys) / np.sqrt(d))
+    mixed = np.einsum("bhc,bhcd->bhd", shares, values)
+    following = norm_in_numpy(feed_forward_in_numpy(x + mixed.reshape(x.shape) @ wo, w1, w2))
+    keys[:, :, slot], values[:, :, slot] = ((norm_in_numpy(following) @ w).reshape(b, heads, d) for w in (wk, wv))
+    return following
 
 
 def _step(i: Any, carry: tuple[Any, Any, Any], *weights: Any) -> tuple[Any, Any, Any]:
@@ -81,17 +83,17 @@ def _step(i: Any, carry: tuple[Any, Any, Any], *weights: Any) -> tuple[Any, Any,
     x, keys, values = carry
     wq, wk, wv, wo, w1, w2 = weights
     b, heads, length, d = keys.shape
-    normed, slot = norm(x), lax.rem(i, np.int32(length))
-    q, k, v = (product(normed, w).reshape(b, heads, d) for w in (wq, wk, wv))
-    keys = lax.dynamic_update_slice_in_dim(keys, k[:, :, None], slot, axis=2)
-    values = lax.dynamic_update_slice_in_dim(values, v[:, :, None], slot, axis=2)
-    # Attention reads the cache that was updated in place; unbarred, narrow types are updated again on the way to it.
-    keys, values = lax.optimization_barrier((keys, values))
-    highest, heads_of = lax.Precision.HIGHEST, ((0, 1), (0, 1))
-    scores = lax.dot_general(q, keys, (((2,), (3,)), heads_of), precision=highest, preferred_element_type=jnp.float32)
+    highest, each = lax.Precision.HIGHEST, ((0, 1), (0, 1))
+    q = product(norm(x), wq).reshape(b, heads, d)
+    scores = lax.dot_general(q, keys, (((2,), (3,)), each), precision=highest, preferred_element_type=jnp.float32)
     shares = jax.nn.softmax(scores / np.float32(np.sqrt(d)), axis=-1).astype(x.dtype)
-    mixed = lax.dot_general(shares, values, (((2,), (2,)), heads_of), precision=highest)
-    return norm(feed_forward(x + product(mixed.reshape(x.shape), wo), w1, w2)), keys, values
+    mixed = lax.dot_general(shares, values, (((2,), (2,)), each), precision=highest)
+    following = norm(feed_forward(x + product(mixed.reshape(x.shape), wo), w1, w2))
+    # Written when everything has been read: a cache that is read after its update is computed, and copied, twice.
+    normed, slot = norm(following), lax.rem(i + 1, np.int32(length))
+    k, v = (product(normed, w).reshape(b, heads, 1, d) for w in (wk, wv))
+    keys = lax.dynamic_update_slice_in_dim(keys, k, slot, axis=2)
+    return following, keys, lax.dynamic_update_slice_in_dim(values, v, slot, axis=2)
 
 
 probe = Decode()

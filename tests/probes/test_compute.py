@@ -41,11 +41,11 @@ HAND: list[tuple[str, dict[str, Any], float, float, float]] = [
         4 * (4 * 8 + 4 * 16 + 2 * 64),
         8,
     ),
-    # Three norms; each of 2 x 2 heads multiplies one query with 3 keys of 2, and 3 shares with as many values.
+    # Four norms; each of 2 x 2 heads multiplies one query with 3 keys of 2, and 3 shares with as many values.
     (
         "decode",
         {"dtype": "float32", "batch": 2, "sequence": 3, "heads": 2, "head_dim": 2},
-        2 * (4 * 32 + 2 * 128 + 160 + 36 + 8) + 4 * (2 * 2 * 3 * 2 + 3 * 5),
+        2 * (4 * 32 + 2 * 128 + 160 + 48 + 8) + 4 * (2 * 2 * 3 * 2 + 3 * 5),
         4 * (2 * 2 * 3 * 4 + 4 * 16 + 2 * 64 + 4 * 8),
         8,
     ),
@@ -216,7 +216,7 @@ def test_prefill_looks_at_nothing_later() -> None:
 
 
 def test_decode_is_prefill_one_token_at_a_time() -> None:
-    """The last token of a sequence whose keys and values are in the cache, against the layer over the sequence."""
+    """The last token of a sequence that is in the cache, against the layer over the whole sequence."""
     from bayesperf.probes.workloads import decode, layers
 
     probe = plugins.load("probe", "prefill")
@@ -225,10 +225,11 @@ def test_decode_is_prefill_one_token_at_a_time() -> None:
     x, rest = kernel.carry[0].astype(np.float64), [o.astype(np.float64) for o in kernel.operands]
     y, keys, values = probe.definition(config, x, *rest)
     cache = [c.transpose(0, 2, 1, 3).copy() for c in (keys, values)]
-    for c in cache:
-        c[:, :, 5] = np.nan
-    found = decode._step_in_numpy(5, x[:, 5], *cache, *rest)
+    found = decode._step_in_numpy(0, x[:, 5], *cache, *rest)
     np.testing.assert_allclose(found, layers.norm_in_numpy(y[:, 5]))
+    _, keys, values = probe.definition(config, found[:, None], *rest)
+    for before, after in zip((keys, values), cache, strict=True):
+        np.testing.assert_allclose(after[:, :, 0], before[:, 0])
 
 
 @pytest.mark.parametrize(
