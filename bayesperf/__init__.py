@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # name -> where it lives; sub-packages map to themselves.
 _LAZY = {
-    "measure": "bayesperf.measure.run:measure",
+    "measure": "bayesperf.measure",
     "read_measurements": "bayesperf.store:read_measurements",
     "write_measurements": "bayesperf.store:write_measurements",
     "concat": "bayesperf.store:concat",

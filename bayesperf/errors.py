@@ -17,7 +17,9 @@
 from __future__ import annotations
 
 import difflib
+import operator
 from collections.abc import Iterable
+from typing import SupportsIndex
 
 __all__ = [
     "BayesperfError",
@@ -30,6 +32,7 @@ __all__ = [
     "UnconvergedError",
     "UnknownNameError",
     "UnsupportedFileError",
+    "check_counts",
     "nearest_first",
 ]
 
@@ -120,6 +123,19 @@ class InferenceError(BayesperfError):
 
 class UnconvergedError(InferenceError):
     """The diagnostics gate failed: draws are not to be trusted without an explicit opt-in."""
+
+
+def check_counts(least: int, /, **values: object) -> None:
+    """Refuse values, given by name, that are not whole numbers of at least `least`.
+
+    Raises
+    ------
+    InputError
+        Names the value and what it must be.
+    """
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < least:
+            raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}")
 
 
 def nearest_first(name: str, known: Iterable[str]) -> list[str]:

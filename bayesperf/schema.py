@@ -30,6 +30,7 @@ __all__ = [
     "canonical",
     "has_flag",
     "is_excluded",
+    "is_heldout",
     "is_missing",
     "rows_for",
     "validate",
@@ -351,8 +352,15 @@ def rows_for(table: pd.DataFrame, role: Literal["fit", "heldout"]) -> pd.DataFra
     """Rows of one role; an absent role means ``fit``. Keeps ``attrs``."""
     if "role" not in table:
         return table if role == "fit" else table.iloc[:0]
-    is_heldout = (table["role"] == "heldout").to_numpy()
-    return table[is_heldout if role == "heldout" else ~is_heldout].reset_index(drop=True)
+    held = is_heldout(table)
+    return table[held if role == "heldout" else ~held].reset_index(drop=True)
+
+
+def is_heldout(table: pd.DataFrame) -> np.ndarray:
+    """Boolean per row, shape (n_rows,): whether the row is left for validation."""
+    if "role" not in table:
+        return np.zeros(len(table), dtype=bool)
+    return np.asarray((table["role"] == "heldout").to_numpy(dtype=bool))
 
 
 # Flags: labels joined by "+".

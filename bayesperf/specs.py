@@ -9,11 +9,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesperf.errors import TableError, UnknownNameError
-from bayesperf.schema import add_flag, as_frame, as_numbers, as_text, is_missing
+from bayesperf.errors import CeilingError, TableError, UnknownNameError
+from bayesperf.schema import add_flag, as_frame, as_numbers, as_text, is_excluded, is_heldout, is_missing
 from bayesperf.store import read_table
 
-__all__ = ["above_ceiling", "check_targets", "flag_above_ceiling", "read_targets", "slug", "spec_of"]
+__all__ = [
+    "above_ceiling",
+    "check_targets",
+    "flag_above_ceiling",
+    "read_targets",
+    "refuse_above_ceiling",
+    "slug",
+    "spec_of",
+]
 
 NUMERIC = ("bandwidth_bytes_per_s", "memory_bytes", "cache_bytes", "parallel_units", "tdp_w", "year")
 
@@ -154,6 +162,35 @@ def _aggregates(row: pd.Series) -> bool:
     # Collectives state bytes per rank; their rates are per device already.
     message = row.get("message_bytes")
     return message is None or pd.isna(message)
+
+
+def refuse_above_ceiling(
+    table: pd.DataFrame, targets: pd.DataFrame | None, *, source: str = "table", first_row: int = 0
+) -> None:
+    """Refuse a table one of whose rows to fit is physically impossible; held-out and excluded rows are not judged.
+
+    Parameters
+    ----------
+    table
+        Checked rows.
+    targets
+        Spec sheets.
+    source, first_row
+        As for `bayesperf.schema.validate`.
+
+    Raises
+    ------
+    CeilingError
+        Names file, row and column.
+    """
+    judged = np.flatnonzero(~(is_heldout(table) | is_excluded(table)))
+    for at, reason in zip(judged, above_ceiling(table.iloc[judged], targets), strict=True):
+        if reason:
+            row = table.iloc[at]
+            raise CeilingError(
+                f"{source}, row {first_row + at}, column time_s: {row['op']} on {row['target']}: {reason}. Check its "
+                "units, its flops or bytes formula, and the spec sheet; `import` marks such rows and leaves them out"
+            )
 
 
 def flag_above_ceiling(table: pd.DataFrame, targets: pd.DataFrame | None) -> pd.DataFrame:

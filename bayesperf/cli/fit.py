@@ -44,7 +44,7 @@ def run(
 ) -> None:
     """Fit a model."""
     from bayesperf import plugins
-    from bayesperf.specs import read_targets
+    from bayesperf.specs import read_targets, refuse_above_ceiling
     from bayesperf.store import concat, read_measurements
 
     output = Output(json=json, quiet=quiet)
@@ -54,8 +54,11 @@ def run(
     if out.suffix != ".nc":
         raise InputError(f"{out}: profiles are NetCDF files; name it *.nc")
     read = [read_measurements(file) for file in tables]
-    table = read[0] if len(read) == 1 else concat(read)
     specs = read_targets(targets) if targets else None
+    for file, part in zip(tables, read, strict=True):
+        # Here, where a row's file is known.
+        refuse_above_ceiling(part, specs, source=str(file), first_row=2 if file.suffix == ".csv" else 0)
+    table = read[0] if len(read) == 1 else concat(read)
     from bayesperf.prediction.fit import fit
 
     profile = fit(table, targets=specs, model=model, seed=seed, draws=draws, chains=chains, progress=output.progress)

@@ -139,5 +139,5 @@ def warnings_of(checks: Sequence[Check]) -> list[str]:
         if check.remedy:
             place = f" at {check.where}" if check.where else ""
             state = "passed" if check.passed else "FAILED"
-            found.append(f"{check.name} {state}: {check.value:.4g} (limit {check.limit:.4g}){place}: {check.remedy}")
+            found.append(f"{check.name} {state}: {check.value:.5g} (limit {check.limit:.4g}){place}: {check.remedy}")
     return found

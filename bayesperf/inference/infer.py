@@ -14,12 +14,12 @@ import pandas as pd
 import xarray as xr
 
 from bayesperf import plugins
-from bayesperf.errors import CeilingError, InputError
+from bayesperf.errors import InputError, check_counts
 from bayesperf.inference.diagnostics import Check, gate, passed, warnings_of
 from bayesperf.inference.sampling import SamplerSettings, compile_model, free_names, log_densities, sample, sample_prior
 from bayesperf.model import PerformanceModel
 from bayesperf.schema import is_excluded, rows_for, validate, with_ids
-from bayesperf.specs import above_ceiling, check_targets
+from bayesperf.specs import check_targets, refuse_above_ceiling
 
 __all__ = ["Inference", "infer"]
 
@@ -71,11 +71,12 @@ def infer(
     attempts: int = 2,
 ) -> Inference:
     """Infer a model's parameters from measurements; parameters as `bayesperf.fit`, which wraps this."""
+    check_counts(1, draws=draws, tune=tune, chains=chains, attempts=attempts)
+    check_counts(0, **({} if seed is None else {"seed": seed}))
     chosen: PerformanceModel = plugins.load("model", model)() if isinstance(model, str) else model
     seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+    targets = None if targets is None else check_targets(targets)
     rows, left_out = _rows(table, targets)
-    if targets is not None:
-        targets = check_targets(targets)
     encoded = chosen.encode(rows, targets)
     built = chosen.build(encoded)
     prior = sample_prior(built, draws=PRIOR_DRAWS, seed=seed)
@@ -106,6 +107,8 @@ def _rows(
 ) -> tuple[pd.DataFrame, dict[str, int]]:
     """Rows to fit, and how many were left out by which recorded rule."""
     if not isinstance(table, pd.DataFrame):
+        if not isinstance(table, Sequence) or not all(isinstance(part, pd.DataFrame) for part in table):
+            raise InputError(f"fit takes a DataFrame of measurements or a list of them, not {type(table).__name__}")
         from bayesperf.store import concat
 
         table = concat(table)
@@ -117,14 +120,7 @@ def _rows(
     rows = rows[~excluded].drop(columns=["samples_s", "samples_iterations"], errors="ignore").reset_index(drop=True)
     if not len(rows):
         raise InputError(f"no rows to fit: of {len(table)}, {left_out} were left out")
-    reasons = above_ceiling(rows, None if targets is None else check_targets(targets))
-    for at, reason in enumerate(reasons):
-        if reason:
-            raise CeilingError(
-                f"row {at} (measurement {rows['measurement_id'].iloc[at]}, {rows['op'].iloc[at]} on "
-                f"{rows['target'].iloc[at]}): {reason}. Check its units, its flops or bytes formula, and the "
-                "spec sheet; `import` marks such rows and leaves them out"
-            )
+    refuse_above_ceiling(table, targets)
     for rule, count in left_out.items():
         if count:
             log.info("left out: %d rows, %s", count, rule)

@@ -70,7 +70,12 @@ class Prediction:
 
     def cdf(self, time_s: float | Floats | pd.Series | xr.DataArray) -> xr.DataArray:
         """Probability that a workload takes at most `time_s` (a number, or one per workload), (workload,)."""
-        return self._array((self._draws <= np.asarray(time_s, dtype=float)).mean(axis=0), "workload")
+        times = np.asarray(time_s, dtype=float)
+        if times.ndim and times.shape != (len(self.workloads),):
+            raise InputError(
+                f"give one time, or one for each of the {len(self.workloads)} workloads, not {times.shape}"
+            )
+        return self._array((self._draws <= times).mean(axis=0), "workload")
 
     @property
     def limits(self) -> xr.DataArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +11,12 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from bayesperf.errors import InputError, UnconvergedError
+from bayesperf.errors import InputError, UnconvergedError, check_counts
 from bayesperf.inference.diagnostics import Check, passed, warnings_of
 from bayesperf.inference.infer import Inference
 from bayesperf.model import Draws, PerformanceModel, Request
 from bayesperf.prediction.predictive import Prediction
-from bayesperf.prediction.support import support_of
+from bayesperf.prediction.support import support_of, unseen_operations
 from bayesperf.schema import validate_workloads
 from bayesperf.specs import check_targets
 
@@ -26,6 +27,9 @@ __all__ = ["LEARNED", "Profile", "load_profile"]
 
 LEARNED = 0.5
 """Contraction from which a parameter counts as learned from the table; below it is the prior that speaks."""
+
+KNOWN = 3.0
+"""Largest ratio of the ends of a learned parameter's 90 % interval: from a vague prior, contraction alone is cheap."""
 
 
 class Profile:
@@ -104,8 +108,17 @@ class Profile:
         -------
         DataFrame
             One row per parameter: parameter, target, label, unit, median, lower, upper, prior_median, prior_lower,
-            prior_upper, contraction (1 - Var_post / Var_prior of the logs), learned, evidence (measurement ids).
+            prior_upper, contraction (1 - Var_post / Var_prior of the logs), learned
+            (contraction of at least `LEARNED` and a 90 % interval within a factor of `KNOWN`), evidence (measurement
+            ids).
+
+        Raises
+        ------
+        InputError
+            The interval's probability is not between 0 and 1.
         """
+        if not 0 < interval < 1:
+            raise InputError(f"an interval's probability lies between 0 and 1, not {interval}")
         tail = (1 - interval) / 2
         levels = [0.5, tail, 1 - tail]
         observed = self.model.observations(self.inference.encoded)["measurement_ids"]
@@ -114,7 +127,7 @@ class Profile:
         rows = []
         for after, before in zip(posterior, prior, strict=True):
             shrunk = 1.0 - float(np.var(np.log(after.draws)) / np.var(np.log(before.draws)))
-            median, lower, upper = np.quantile(after.draws, levels)
+            median, lower, upper, low, high = np.quantile(after.draws, [*levels, 0.05, 0.95])
             prior_median, prior_lower, prior_upper = np.quantile(before.draws, levels)
             rows.append(
                 {
@@ -129,7 +142,7 @@ class Profile:
                     "prior_lower": prior_lower,
                     "prior_upper": prior_upper,
                     "contraction": shrunk,
-                    "learned": shrunk >= LEARNED,
+                    "learned": shrunk >= LEARNED and high <= KNOWN * low,
                     "evidence": [name for at in after.rows for name in observed.iloc[at]],
                 }
             )
@@ -185,8 +198,8 @@ class Profile:
             raise UnconvergedError(
                 f"this profile is unconverged: {reasons}. Pass allow_unconverged=True to see its draws"
             )
-        if draws < 1 or seed < 0:
-            raise InputError(f"draws must be at least 1 and seed at least 0, not {draws} and {seed}")
+        check_counts(1, draws=draws)
+        check_counts(0, seed=seed)
         if mean and campaign is not None:
             raise InputError("the mean over campaigns (mean=, --mean) and one campaign exclude each other: name one")
         table = self._with_target(validate_workloads(_frame(workloads)), target)
@@ -199,7 +212,8 @@ class Profile:
             self._sheets(targets),
             rng,
         )
-        return Prediction(table, predicted, support_of(self.table, table), rng)
+        notes = (*predicted.notes, *unseen_operations(self.table, table))
+        return Prediction(table, replace(predicted, notes=notes), support_of(self.table, table), rng)
 
     def _with_target(self, table: pd.DataFrame, target: str | None) -> pd.DataFrame:
         if target is not None:
@@ -236,7 +250,13 @@ class Profile:
 def _frame(workloads: pd.DataFrame | Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     if isinstance(workloads, pd.DataFrame):
         return workloads
-    return pd.DataFrame([workloads] if isinstance(workloads, Mapping) else list(workloads))
+    rows = [workloads] if isinstance(workloads, Mapping) else workloads
+    if isinstance(rows, str) or not isinstance(rows, Iterable):
+        raise InputError(f"workloads are a DataFrame, a mapping, or a list of mappings, not {type(rows).__name__}")
+    rows = list(rows)
+    if not all(isinstance(row, Mapping) for row in rows):
+        raise InputError("each workload is a mapping such as {'op': 'matmul', 'flops': 1e9, 'bytes': 1e6}")
+    return pd.DataFrame(rows)
 
 
 def load_profile(path: str | Path) -> Profile:
@@ -249,4 +269,6 @@ def load_profile(path: str | Path) -> Profile:
     """
     from bayesperf.prediction.files import read_profile
 
+    if not isinstance(path, str | Path):
+        raise InputError(f"a profile is loaded from a path, not from {type(path).__name__}")
     return Profile(read_profile(Path(path)))

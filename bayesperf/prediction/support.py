@@ -8,7 +8,7 @@ import pandas as pd
 
 from bayesperf.model import Floats
 
-__all__ = ["MARGIN", "Support", "support_of"]
+__all__ = ["MARGIN", "Support", "support_of", "unseen_operations"]
 
 MARGIN = float(np.log(2.0))
 """How far beyond the measured range of a feature still counts as inside: a factor of two."""
@@ -64,6 +64,24 @@ def support_of(measured: pd.DataFrame, workloads: pd.DataFrame) -> Support:
         _mark(rows, _unseen_text(part, known, "corunners"), "corunners", distance, outside)
         _mark(rows, _unseen_text(part, known, "condition"), "condition", distance, outside)
     return Support(distance, outside)
+
+
+def unseen_operations(measured: pd.DataFrame, workloads: pd.DataFrame) -> list[str]:
+    """One note per target of workloads whose operations were never measured on it.
+
+    An operation is no feature of the support: sizes can be compared, kernels not, and what an unknown kernel may cost
+    is in the prediction's width.
+    """
+    notes = []
+    for target, part in workloads.groupby("target", sort=False):
+        known = set(measured.loc[measured["target"] == target, "op"])
+        unseen = sorted(set(part["op"]) - known)
+        if known and unseen:
+            notes.append(
+                f"not measured on {target}: {', '.join(unseen)}; supported says that the sizes were, the interval "
+                "includes what an unknown kernel may cost"
+            )
+    return notes
 
 
 def _feature(table: pd.DataFrame, name: str) -> Floats:

@@ -182,7 +182,7 @@ def verdicts(validation: Validation, evidence: Evidence) -> list[dict[str, Any]]
 def regime(name: str) -> str:
     """Spell out a regime: ``memory, outside`` is memory-bound and outside of what was measured."""
     limit, separator, place = name.partition(", ")
-    words = {"inside": "inside what was measured", "outside": "outside of what was measured"}
+    words = {"inside": "sizes inside what was measured", "outside": "sizes outside of what was measured"}
     return f"{limit}-bound, {words[place]}" if separator and place in words else name
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import signal
@@ -17,7 +18,7 @@ import pandas as pd
 import pytest
 
 import bayesperf as bp
-from bayesperf.errors import InputError, MeasurementError
+from bayesperf.errors import InputError, MeasurementError, UnknownNameError
 from bayesperf.measure.journal import exclusive, journal_path, lock_path
 from bayesperf.measure.plan import Plan
 from bayesperf.measure.run import failures_path, measure, plan_for, repeat
@@ -73,6 +74,13 @@ def test_table_of_a_real_run(fault_suite: MakeSuite, tmp_path: Path) -> None:
     assert os.uname().nodename not in text or len(os.uname().nodename) < 4
 
 
+def test_the_package_is_called_like_its_main_function() -> None:
+    # Modules of the package are imported above, which makes bp.measure the package.
+    assert inspect.signature(bp.measure) == inspect.signature(measure)
+    with pytest.raises(UnknownNameError, match="quick"):
+        bp.measure("no such suite")
+
+
 def test_same_call_on_a_complete_file_measures_nothing(fault_suite: MakeSuite, tmp_path: Path) -> None:
     out = tmp_path / "m.parquet"
     suite = fault_suite("fine", "raise")
@@ -84,6 +92,9 @@ def test_same_call_on_a_complete_file_measures_nothing(fault_suite: MakeSuite, t
     assert out.stat().st_mtime_ns == before
     assert list(again["time_s"]) == list(first["time_s"])
     assert list(again.attrs["failures"]["reason"]) == ["probe-error"]
+    for options in ({"seed": 2}, {"campaign": "another"}):
+        with pytest.raises(InputError, match="measured with"):
+            measure(suite, out=out, progress=False, **options)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="another plan"):
         measure(fault_suite("fine"), out=out, progress=False)
 

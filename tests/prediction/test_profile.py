@@ -196,9 +196,48 @@ def test_unknown_target_and_missing_columns(profile: bp.Profile) -> None:
 
 
 def test_wrong_arguments_are_refused(profile: bp.Profile) -> None:
-    for options in ({"draws": 0}, {"seed": -1}, {"mean": True, "campaign": "monday"}):
+    for options in ({"draws": 0}, {"draws": "many"}, {"seed": -1}, {"mean": True, "campaign": "monday"}):
         with pytest.raises(InputError):
             profile.predict(WORKLOAD, **options)
+    for workloads in (None, "matmul", 3, [WORKLOAD, 3]):
+        with pytest.raises(InputError, match="mapping"):
+            profile.predict(workloads)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="1 workloads"):
+        profile.predict(WORKLOAD).cdf([1.0, 2.0])  # type: ignore[arg-type]
+    for interval in (0.0, 1.5):
+        with pytest.raises(InputError, match="between 0 and 1"):
+            profile.parameters(interval)
+    with pytest.raises(InputError, match="path"):
+        bp.load_profile(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("options", [{"draws": 0}, {"chains": 0}, {"tune": -3}, {"attempts": 0}, {"seed": -1}])
+def test_a_sampling_that_cannot_be_is_refused(table: pd.DataFrame, options: dict[str, int]) -> None:
+    with pytest.raises(InputError, match=next(iter(options))):
+        bp.fit(table, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("nothing", [None, 3, "table.csv", [None]])
+def test_what_is_no_table_is_refused(nothing: object) -> None:
+    with pytest.raises(InputError, match="DataFrame"):
+        bp.fit(nothing)  # type: ignore[arg-type]
+
+
+def test_what_is_learned_is_also_known(profile: bp.Profile) -> None:
+    parameters = profile.parameters()
+    learned = parameters[parameters["learned"]]
+    assert (learned["upper"] < 3.0 * learned["lower"]).all()
+    # Nothing in the table says what a launch of a chained kernel costs, however vague the prior was.
+    vague = parameters[parameters["upper"] > 3.0 * parameters["lower"]]
+    assert len(vague)
+    assert not vague["learned"].any()
+
+
+def test_kernels_that_were_not_measured_are_named(profile: bp.Profile) -> None:
+    assert not any("not measured" in note for note in profile.predict(WORKLOAD).notes)
+    prediction = profile.predict([WORKLOAD, {**WORKLOAD, "op": "sort"}])
+    assert any("sort" in note and "matmul" not in note for note in prediction.notes)
+    assert prediction.supported.all()
 
 
 def test_fitted_rows_are_not_held_out(profile: bp.Profile) -> None:
@@ -208,7 +247,7 @@ def test_fitted_rows_are_not_held_out(profile: bp.Profile) -> None:
 
 def test_an_impossible_rate_is_refused(table: pd.DataFrame) -> None:
     sheets = check_targets(pd.DataFrame({"device": ["box"], "peak_flops_float32": [RATE / 10]}))
-    with pytest.raises(CeilingError, match="above the peak"):
+    with pytest.raises(CeilingError, match=r"table, row \d+, column time_s: .*above the peak"):
         bp.fit(table, targets=sheets)
 
 
