@@ -83,7 +83,7 @@ class _ToDevice(Routine):
         self._arrived: list[Any] = []
         self.run(1)
         for array in self._arrived:
-            _refuse_shared(array.unsafe_buffer_pointer(), self._host)
+            _refuse_shared(array, self._host)
 
     def run(self, iterations: int) -> None:
         import jax
@@ -112,7 +112,7 @@ class _ToHost(Routine):
         self._arrived: list[np.ndarray] = []
         self.run(1)
         for host, array in zip(self._arrived, self._arrays, strict=True):
-            _refuse_shared(array.unsafe_buffer_pointer(), host)
+            _refuse_shared(array, host)
 
     def run(self, iterations: int) -> None:
         for _ in range(iterations):
@@ -137,7 +137,7 @@ class _BetweenDevices(Routine):
         self._array = jax.block_until_ready(jax.device_put(never_aliased(kernel.operands[0]), self._devices[0]))
         before = self._array
         self.run(1)
-        if self._array.unsafe_buffer_pointer() == before.unsafe_buffer_pointer():
+        if _address(before) is not None and _address(before) == _address(self._array):
             raise MeasurementError("aliased", "the second device reads the first one's buffer: nothing is copied")
 
     def run(self, iterations: int) -> None:
@@ -161,11 +161,17 @@ def _fetched(array: Any) -> np.ndarray:
     # An array keeps what was once fetched: another one over the same buffer does not have it yet.
     fresh = jax.make_array_from_single_device_arrays(array.shape, array.sharding, [array])
     host = np.asarray(fresh)
-    return host.copy() if host.ctypes.data == array.unsafe_buffer_pointer() else host
+    return host.copy() if host.ctypes.data == _address(array) else host
 
 
-def _refuse_shared(pointer: int, host: np.ndarray) -> None:
-    if pointer == host.ctypes.data:
+def _address(array: Any) -> int | None:
+    """Address of an array of one device in the host's memory; None where its memory is another."""
+    (device,) = array.devices()
+    return int(array.unsafe_buffer_pointer()) if device.platform == "cpu" else None
+
+
+def _refuse_shared(array: Any, host: np.ndarray) -> None:
+    if host.ctypes.data == _address(array):
         raise MeasurementError("aliased", "device and host share the buffer: nothing is copied")
 
 

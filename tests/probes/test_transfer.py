@@ -59,6 +59,9 @@ def test_device_to_device_goes_there_and_back(size: int) -> None:
 def test_a_view_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     # A backend that takes over the host's memory whatever its address.
     class View:
+        def devices(self) -> set[Any]:
+            return set(jax.local_devices()[:1])
+
         def unsafe_buffer_pointer(self) -> int:
             return int(host.ctypes.data)
 
