@@ -113,13 +113,14 @@ def _described(
     level: Level, variance: float, noise: pd.Series, members: pd.Series, freedom: float, interval: float
 ) -> dict[str, float]:
     """Standard deviation of a level and its interval."""
-    from scipy.stats import chi2
-
     names = (level, f"{level}_lower", f"{level}_upper")
     if not np.isfinite(variance) or freedom < 1:
         return dict.fromkeys(names, np.nan)
+    # Quantiles of chi-square: scipy.stats would take a second to load.
+    from scipy.special import gammaincinv
+
     weight = members - 1.0
     explained = float((weight * noise).sum() / weight.sum())
-    tails = chi2.ppf([(1 + interval) / 2, (1 - interval) / 2], freedom)
+    tails = 2.0 * gammaincinv(freedom / 2, np.array([(1 + interval) / 2, (1 - interval) / 2]))
     low, high = (max(0.0, (variance + explained) * freedom / tail - explained) for tail in tails)
     return dict(zip(names, np.sqrt([variance, low, high]).tolist(), strict=True))
