@@ -80,3 +80,30 @@ def roofline_table(
                 for size in (4e6, 6e6, 1.2e7, 1.6e7, 4.8e7, 6.4e7):
                     add(target, campaign, "stream_triad", size / 8, size, "heldout")
     return with_ids(validate(pd.DataFrame(rows)), source="simulated")
+
+
+def products_table(seed: int, *, targets: tuple[str, ...] = ("a", "b"), shapes: int = 40) -> pd.DataFrame:
+    """Matrix products of many shapes with one systematic error: those with a short contraction are slow.
+
+    Parameters
+    ----------
+    seed
+        Of shapes and noise.
+    targets
+        All with rate `RATE` and bandwidth `BANDWIDTH`.
+    shapes
+        Distinct shapes, the same on every target.
+    """
+    rng = np.random.default_rng(seed)
+    # Distinct shapes: repeats of one would be one observation.
+    m, n, k = (64.0 * rng.permutation(np.arange(1, shapes + 1)) for _ in range(3))
+    flops, moved = 2 * m * n * k, 4 * (m * k + k * n + m * n)
+    slow = 0.3 * np.exp(-k / 256)
+    rows = []
+    for target in targets:
+        time = (LAUNCH + np.maximum(flops / RATE, moved / BANDWIDTH) * np.exp(slow)) * np.exp(
+            0.02 * rng.standard_normal(shapes)
+        )
+        columns = {"flops": flops, "bytes": moved, "m": m, "n": n, "k": k, "parallelism": m * n, "time_s": time}
+        rows.append(pd.DataFrame(columns).assign(target=target, op="matmul", dtype="float32", campaign="monday"))
+    return with_ids(validate(pd.concat(rows, ignore_index=True)), source="simulated")

@@ -9,10 +9,12 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from bayesperf.models.roofline.curve import Curves
+from bayesperf.models.roofline.discrepancy import rank_of
 from bayesperf.models.roofline.encode import Encoded
 from bayesperf.models.roofline.hierarchy import (
     TERMS,
     drop_shape,
+    lacking_variance,
     launch_location,
     main_location,
     members_of,
@@ -39,6 +41,9 @@ DIMS = {
     "overhead": "overhead_cell",
     "noise": "noise_cell",
     "campaign": "campaign_cell",
+    "shaped": "shaped",
+    "shape": "shape_op",
+    "shape_cell": "shape_cell",
 }
 """Dim of each level; members are labelled by their parts, joined by ``|``."""
 
@@ -61,6 +66,7 @@ def _coords(encoded: Encoded) -> dict[str, Any]:
     curves = encoded.sheets.curves
     coords["gap"] = _gap_labels(coords["target"], curves)
     coords |= {"kind": ["matrix", "vector"], "term": list(TERMS)}
+    coords["rank"] = np.arange(rank_of(encoded.bases))
     coords["observation"] = [ids[0] for ids in encoded.ids]
     coords["repeated"] = np.arange(len(encoded.scatter.dof))
     return coords
@@ -127,9 +133,21 @@ def _parameters(encoded: Encoded) -> dict[str, Any]:
     spread = PRIORS.overhead_cell_spread
     p["overhead"] = _cells("overhead", overhead_location(p, members), spread, informed["overhead"], "overhead_cell")
     p["sharpness"] = pm.Normal("sharpness", *PRIORS.sharpness)
+    _discrepancy(encoded, p)
     _noise(encoded, p)
     _campaigns(encoded, p)
     return p
+
+
+def _discrepancy(encoded: Encoded, p: dict[str, Any]) -> None:
+    """Systematic errors of operations that were measured at many configurations."""
+    if not encoded.bases:
+        return
+    p["shape_cell_scale"] = pm.LogNormal("shape_cell_scale", *PRIORS.discrepancy, dims="shaped")
+    p["shape_cell_weight"] = pm.Normal("shape_cell_weight", 0.0, 1.0, dims=("shape_cell", "rank"))
+    if encoded.labels.of("shape"):
+        p["shape_scale"] = pm.LogNormal("shape_scale", *PRIORS.discrepancy, dims="shape_op")
+        p["shape_weight"] = pm.Normal("shape_weight", 0.0, 1.0, dims=("shape_op", "rank"))
 
 
 def _noise(encoded: Encoded, p: dict[str, Any]) -> None:
@@ -167,14 +185,15 @@ def _campaigns(encoded: Encoded, p: dict[str, Any]) -> None:
 
 def _likelihood(encoded: Encoded, p: dict[str, Any]) -> None:
     codes = encoded.codes
-    terms = row_terms(pt, p, codes, members_of(encoded.labels), encoded.sheets)
+    members = members_of(encoded.labels)
+    terms = row_terms(pt, p, codes, members, encoded.sheets)
     log_time = smooth_roofline(pt, *terms, p["sharpness"])
     if "campaign" in p:
         log_time = log_time + p["campaign"][codes.campaign]
     # Observations are data, so that a compiled model can be given another simulated set.
     observed = _observed("observed_log_time", encoded.log_time, "observation")
     misfit = p["misfit"][codes.noise]
-    variance = misfit**2 + encoded.within
+    variance = misfit**2 + encoded.within + lacking_variance(p, codes, members)
     if "repeat" in p:
         variance = variance + p["repeat"][codes.noise] ** 2 * encoded.repeat_weight
     pm.StudentT("log_time", nu=p["tail"], mu=log_time, sigma=pt.sqrt(variance), observed=observed, dims="observation")

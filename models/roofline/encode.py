@@ -17,18 +17,34 @@ import pandas as pd
 from bayesperf.configurations import configurations
 from bayesperf.model import Floats
 from bayesperf.models.roofline.curve import Curves, curves_for
+from bayesperf.models.roofline.discrepancy import Basis, basis_of, evaluate, features_of
 from bayesperf.models.roofline.priors import PRIORS
+from bayesperf.models.roofline.quantise import log_inflation
 from bayesperf.models.roofline.units import LAUNCHES, typical_offset, unit_of
 from bayesperf.specs import spec_of
 
-__all__ = ["Codes", "Encoded", "Label", "Labels", "Scatter", "Sheets", "code_rows", "encode", "sheets_for"]
+__all__ = ["Codes", "Encoded", "Label", "Labels", "Scatter", "Sheets", "code_rows", "encode", "sheets_for", "units_of"]
 
 Codes1 = npt.NDArray[np.intp]
 Label = tuple[str, ...]
 
-LEVELS = ("target", "op", "unit", "rate", "memory", "launch", "overhead", "noise", "campaign")
+LEVELS = (
+    "target",
+    "op",
+    "unit",
+    "rate",
+    "memory",
+    "launch",
+    "overhead",
+    "noise",
+    "campaign",
+    "shaped",
+    "shape",
+    "shape_cell",
+)
 """Hierarchy levels. unit: (target, unit); rate: (target, op, dtype); memory, noise: (target, op);
-launch: (target, kind); overhead: (target, op, kind); campaign: (target, campaign, stack)."""
+launch: (target, kind); overhead: (target, op, kind); campaign: (target, campaign, stack); shaped: (op,) and shape_cell:
+(target, op) of the operations that have a discrepancy, shape: (op,) where targets share a part of it."""
 
 
 NEAR = np.log(0.3)
@@ -69,7 +85,11 @@ class Labels:
 
 @dataclass(frozen=True)
 class Codes:
-    """Coded rows: a code per level (-1 where a term is absent) and features, (row,) each."""
+    """Coded rows: a code per level (-1 where a term is absent) and features, (row,) each.
+
+    `log_flops` holds effective FLOP, quantisation included; `phi`, (row, rank), and `lacking` are the discrepancy's
+    features and what variance they lack.
+    """
 
     target: Codes1
     op: Codes1
@@ -81,6 +101,10 @@ class Codes:
     log_flops: Floats
     log_bytes: Floats
     log_working_set: Floats
+    shape: Codes1
+    shape_cell: Codes1
+    phi: Floats
+    lacking: Floats
 
 
 @dataclass(frozen=True)
@@ -137,6 +161,8 @@ class Encoded:
     shows_bandwidth: npt.NDArray[np.bool_]
     informed: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
+    units: dict[str, float] = field(default_factory=dict)
+    bases: dict[str, Basis] = field(default_factory=dict)
     devices: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -158,7 +184,9 @@ def encode(table: pd.DataFrame, targets: pd.DataFrame | None) -> Encoded:
     kinds, devices = _default_kinds(table), devices_of(table)
     summary = configurations(table)
     labels = Labels()
-    codes = code_rows(summary.first, labels, kinds)
+    units = units_of(table["target"].unique(), devices, targets)
+    bases = _bases(summary.first)
+    codes = code_rows(summary.first, labels, kinds, units, bases)
     repeated = summary.count > 1
     scatter = Scatter(
         noise=codes.noise[repeated],
@@ -185,6 +213,8 @@ def encode(table: pd.DataFrame, targets: pd.DataFrame | None) -> Encoded:
         shows_bandwidth=_any(codes.memory, shows, len(labels.of("memory"))),
         informed=_informed(codes, labels, scatter, sheets.curves.anchor, *gaps),
         kinds=kinds,
+        units=units,
+        bases=bases,
         devices=devices,
     )
 
@@ -195,6 +225,27 @@ def devices_of(table: pd.DataFrame) -> dict[str, str]:
         return {}
     known = table.dropna(subset=["device"]).drop_duplicates("target")
     return dict(zip(known["target"], known["device"], strict=True))
+
+
+def units_of(names: Iterable[str], devices: dict[str, str], targets: pd.DataFrame | None) -> dict[str, float]:
+    """Parallel units of each target whose spec sheet states them."""
+    found = {name: spec_of(targets, devices.get(name, name)).get("parallel_units") for name in names}
+    return {name: units for name, units in found.items() if units}
+
+
+def _bases(table: pd.DataFrame) -> dict[str, Basis]:
+    """Discrepancy features of every operation that was measured at enough configurations."""
+    op, features = _operations(table), features_of(table)
+    targets = table["target"].to_numpy()
+    found = {
+        name: basis_of(features[op == name], common=len(set(targets[op == name])) > 1) for name in dict.fromkeys(op)
+    }
+    return {name: basis for name, basis in found.items() if basis is not None}
+
+
+def _operations(table: pd.DataFrame) -> npt.NDArray[np.object_]:
+    pairs = zip(table["op"], _text(table, "condition"), strict=True)
+    return np.array([_with_condition(op, condition) for op, condition in pairs], dtype=object)
 
 
 def _is_work(table: pd.DataFrame) -> npt.NDArray[np.bool_]:
@@ -211,7 +262,9 @@ def _default_kinds(table: pd.DataFrame) -> dict[str, str]:
     return {**kinds, "": "chained" if len(work) and (work["statistic"] == "slope").mean() > 0.5 else "launched"}
 
 
-def code_rows(table: pd.DataFrame, labels: Labels, kinds: dict[str, str]) -> Codes:
+def code_rows(
+    table: pd.DataFrame, labels: Labels, kinds: dict[str, str], units: dict[str, float], bases: dict[str, Basis]
+) -> Codes:
     """Code rows against `labels`, extending them.
 
     Parameters
@@ -222,9 +275,14 @@ def code_rows(table: pd.DataFrame, labels: Labels, kinds: dict[str, str]) -> Cod
         Extended in place.
     kinds
         Default timing of each target, for rows that have no ``statistic``.
+    units
+        Parallel units by target.
+    bases
+        Discrepancy features by operation.
     """
     target = table["target"].tolist()
-    op = [_with_condition(o, c) for o, c in zip(table["op"], _text(table, "condition"), strict=True)]
+    operations = _operations(table)
+    op = operations.tolist()
     dtype = _text(table, "dtype", "unknown")
     work = _is_work(table)
     timed = zip(target, op, work, _text(table, "statistic"), strict=True)
@@ -234,6 +292,13 @@ def code_rows(table: pd.DataFrame, labels: Labels, kinds: dict[str, str]) -> Cod
     labels.add("unit", [(t, unit_of(o, h)) for t, o, h, c in zip(target, op, dtype, computes, strict=True) if c])
     labels.add("launch", zip(target, kind, strict=True))
     moves = moved > 0
+    shaped = np.array([o in bases for o in op], dtype=bool)
+    common = np.array([o in bases and bases[o].common for o in op], dtype=bool)
+    labels.add("shaped", [(o,) for o in bases])
+    phi, lacking = evaluate(bases, operations, features_of(table))
+    # Tiles belong to matrix units; a vector operation of the same shape has none.
+    tiled = np.array([unit_of(o, h).startswith("matrix") for o, h in zip(op, dtype, strict=True)], dtype=bool)
+    inflation = np.where(tiled, log_inflation(table, np.array([units.get(t, np.nan) for t in target])), 0.0)
     return Codes(
         target=labels.add("target", zip(target)),
         op=labels.add("op", zip(op)),
@@ -242,9 +307,13 @@ def code_rows(table: pd.DataFrame, labels: Labels, kinds: dict[str, str]) -> Cod
         overhead=labels.add("overhead", zip(target, op, kind, strict=True)),
         noise=labels.add("noise", zip(target, op, strict=True)),
         campaign=labels.add("campaign", zip(target, _text(table, "campaign"), _text(table, "stack"), strict=True)),
-        log_flops=np.log(np.where(computes, flops, 1.0)),
+        log_flops=np.where(computes, np.log(np.where(computes, flops, 1.0)) + inflation, 0.0),
         log_bytes=np.log(np.where(moves, moved, 1.0)),
         log_working_set=np.log(footprint(table)),
+        shape=_masked(labels, "shape", list(zip(op)), common),
+        shape_cell=_masked(labels, "shape_cell", list(zip(target, op, strict=True)), shaped),
+        phi=phi,
+        lacking=lacking,
     )
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from bayesperf.model import Floats
 from bayesperf.models.roofline.curve import code_curve, log_bandwidth
+from bayesperf.models.roofline.discrepancy import process
 from bayesperf.models.roofline.encode import Codes, Labels, Sheets
 from bayesperf.models.roofline.physics import ABSENT, unit_location
 from bayesperf.models.roofline.priors import PRIORS
@@ -24,6 +25,7 @@ __all__ = [
     "TERMS",
     "Members",
     "drop_shape",
+    "lacking_variance",
     "launch_location",
     "main_location",
     "members_of",
@@ -53,6 +55,7 @@ class Members:
     memory_op: Index
     launch_chained: npt.NDArray[np.bool_]
     overhead_launch: Index
+    shape_cell_op: Index
 
 
 def members_of(labels: Labels) -> Members:
@@ -66,6 +69,7 @@ def members_of(labels: Labels) -> Members:
         memory_op=labels.parents("memory", "op", slice(1, 2)),
         launch_chained=np.array([kind == "chained" for _, kind in labels.of("launch")], dtype=bool),
         overhead_launch=labels.parents("overhead", "launch", (0, 2)),
+        shape_cell_op=labels.parents("shape_cell", "shaped", slice(1, 2)),
     )
 
 
@@ -150,8 +154,38 @@ def row_terms(xp: Any, p: Mapping[str, Any], codes: Codes, members: Members, she
         curve = code_curve(sheets.curves, codes.target, codes.log_working_set)
         speed = log_bandwidth(xp, p["memory"][..., cell], p["drop"], p["warp"], curve)
         memory = xp.where(there, codes.log_bytes - speed, ABSENT)
+    wrong = _discrepancy(xp, p, codes, members)
+    if wrong is not None:
+        compute, memory = compute + wrong, memory + wrong
     overhead = p["overhead"][..., codes.overhead]
     if "campaign_vector" in p:
         shift = p["campaign_vector"][..., codes.campaign, :]
         compute, memory, overhead = compute + shift[..., 0], memory + shift[..., 1], overhead + shift[..., 2]
     return compute, memory, overhead
+
+
+def _discrepancy(xp: Any, p: Mapping[str, Any], codes: Codes, members: Members) -> Any:
+    """Systematic error of each row's busy time, log, (..., row); None where no operation has one."""
+    if "shape_cell_weight" not in p:
+        return None
+    own, common = _shape_scales(p, codes, members)
+    # phi of rows without a discrepancy are zeros.
+    wrong = own * process(xp, p["shape_cell_weight"], codes.shape_cell, codes.phi)
+    if "shape_weight" in p:
+        wrong = wrong + common * process(xp, p["shape_weight"], codes.shape, codes.phi)
+    return wrong
+
+
+def lacking_variance(p: Mapping[str, Any], codes: Codes, members: Members) -> Any:
+    """Variance of each row's log time that the discrepancy's features cannot express, (..., row); 0 without one."""
+    if "shape_cell_weight" not in p:
+        return 0.0
+    own, common = _shape_scales(p, codes, members)
+    return (own**2 + common**2) * codes.lacking
+
+
+def _shape_scales(p: Mapping[str, Any], codes: Codes, members: Members) -> tuple[Any, Any]:
+    """Scales of each row's own and common discrepancy, (..., row) each; the common one 0 where there is none."""
+    op = members.shape_cell_op[np.maximum(codes.shape_cell, 0)]
+    common = p["shape_scale"][..., np.maximum(codes.shape, 0)] * (codes.shape >= 0) if "shape_weight" in p else 0.0
+    return p["shape_cell_scale"][..., op], common

@@ -10,11 +10,12 @@ import pandas as pd
 
 from bayesperf.errors import UnknownNameError
 from bayesperf.model import Draws, Floats, Predicted, Request
-from bayesperf.models.roofline.encode import Encoded, Labels, Sheets, code_rows, devices_of, sheets_for
+from bayesperf.models.roofline.encode import Encoded, Labels, Sheets, code_rows, devices_of, sheets_for, units_of
 from bayesperf.models.roofline.hierarchy import (
     TERMS,
     Members,
     drop_shape,
+    lacking_variance,
     launch_location,
     main_location,
     members_of,
@@ -80,15 +81,17 @@ def predict(
     """See `bayesperf.model.PerformanceModel.predict`."""
     table = _circumstances(encoded, workloads, request, targets)
     labels = Labels(encoded.labels)
-    codes = code_rows(table, labels, encoded.kinds)
-    sheets = sheets_for(labels, targets, devices_of(table) | encoded.devices, {}, encoded.sheets)
+    devices = devices_of(table) | encoded.devices
+    units = units_of(table["target"].unique(), devices, targets) | encoded.units
+    codes = code_rows(table, labels, encoded.kinds, units, encoded.bases)
+    sheets = sheets_for(labels, targets, devices, {}, encoded.sheets)
     members = members_of(labels)
     x = _extend(draws, encoded, labels, sheets, members, rng)
     notes = _extend_campaigns(x, encoded, labels, request)
     terms = row_terms(np, x.p, codes, members, sheets)
     sharpness = x.scalar("sharpness")
     log_time = smooth_roofline(np, *terms, sharpness) + x.p["campaign"][:, codes.campaign]
-    misfit = x.p["misfit"][:, codes.noise]
+    misfit = np.sqrt(x.p["misfit"][:, codes.noise] ** 2 + lacking_variance(x.p, codes, members))
     return Predicted(
         log_time=log_time,
         misfit=misfit,
@@ -164,6 +167,10 @@ def _extend(
     new_op = np.array([(op,) not in measured for _, op, _ in labels.of("overhead")])
     location = overhead_location(x.p, members) + np.where(new_op, PRIORS.unseen_overhead[0], 0.0)
     x.normal("overhead", location, np.hypot(PRIORS.overhead_cell_spread, new_op * PRIORS.unseen_overhead[1]))
+    if "shape_cell_weight" in x.p:
+        weights = x.p["shape_cell_weight"]
+        new = (x.n_draws, len(labels.of("shape_cell")) - weights.shape[1], weights.shape[2])
+        x.p["shape_cell_weight"] = np.concatenate([weights, x.rng.standard_normal(new)], axis=1)
     for name, spread in (("misfit", PRIORS.misfit_cell_spread), ("repeat", PRIORS.repeat_cell_spread)):
         if f"{name}_mean" in x.p:
             x.normal(f"log_{name}", np.repeat(x.scalar(f"{name}_mean"), len(labels.of("noise")), axis=1), spread)

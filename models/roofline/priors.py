@@ -102,6 +102,13 @@ class Priors:
     stack: tuple[float, float] = (-2.5, 0.5)
     """log spread of a change of software stack: 8 % (4-19 %)."""
 
+    discrepancy: tuple[float, float] = (-2.3, 0.6)
+    """log scale of the systematic error of an operation's roofline, common to all targets, and again of one target:
+    10 % (4-27 %). NeuSight's operators had about 12 % in all."""
+
+    discrepancy_length: float = 1.5
+    """How far in the log of FLOP, bytes or parallelism that error carries: a factor of 4.5."""
+
     tail: float = 5.0
     """Degrees of freedom of the noise; fixed below `tail_rows` observations, where it trades off with its scale."""
 

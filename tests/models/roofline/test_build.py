@@ -14,7 +14,7 @@ from bayesperf.models.roofline.build import build
 from bayesperf.models.roofline.encode import encode
 from bayesperf.schema import validate, with_ids
 from bayesperf.specs import check_targets
-from tests.tables import roofline_table
+from tests.tables import products_table, roofline_table
 
 PLAIN = Mode("py", "fast_compile")
 SHEETS = check_targets(
@@ -32,6 +32,8 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "one target": lambda: roofline_table(1),
     "three targets": lambda: roofline_table(1, targets=("a", "b", "c")),
     "three campaigns": lambda: roofline_table(1, campaigns=("x", "y", "z")),
+    "many shapes": lambda: products_table(1),
+    "many shapes of one target": lambda: products_table(1, targets=("a",)),
     "one repeat": lambda: roofline_table(1, processes=1),
     "one row": lambda: _bare(target=["a"], op=["matmul"], flops=[1e9], bytes=[1e6], time_s=[1e-3]),
     "copies only": lambda: _bare(

@@ -9,12 +9,12 @@ import scipy.stats
 
 from bayesperf.errors import UnknownNameError
 from bayesperf.inference.sampling import sample_prior
-from bayesperf.model import Draws, Floats, Request
+from bayesperf.model import Draws, Floats, Predicted, Request
 from bayesperf.models.roofline.build import build
 from bayesperf.models.roofline.encode import Encoded, encode
 from bayesperf.models.roofline.predict import predict
 from bayesperf.specs import check_targets
-from tests.tables import roofline_table
+from tests.tables import products_table, roofline_table
 
 
 def _prior(encoded: Encoded, draws: int = 1500) -> tuple[Draws, Floats]:
@@ -24,10 +24,17 @@ def _prior(encoded: Encoded, draws: int = 1500) -> tuple[Draws, Floats]:
     return {str(k): np.asarray(v, dtype=float) for k, v in flat.data_vars.items()}, predictive.to_numpy()
 
 
-@pytest.mark.parametrize("campaigns", [("one",), ("one", "two")])
-def test_predictor_equals_the_model_it_is_derived_from(campaigns: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "table",
+    [
+        roofline_table(1, campaigns=("one",), processes=1),
+        roofline_table(1, campaigns=("one", "two"), processes=1),
+        products_table(1),
+    ],
+    ids=["one campaign", "two campaigns", "many shapes"],
+)
+def test_predictor_equals_the_model_it_is_derived_from(table: pd.DataFrame) -> None:
     """Kolmogorov-Smirnov over every row between PyMC's prior predictive and ours, Holm-corrected."""
-    table = roofline_table(1, campaigns=campaigns, processes=1)
     encoded = encode(table, None)
     draws, expected = _prior(encoded)
     predicted = predict(encoded, draws, table, Request(effect="none", own=True), None, np.random.default_rng(4))
@@ -123,3 +130,23 @@ def test_unknown_names_say_what_exists() -> None:
     exact = predict(encoded, draws, table.iloc[[0]], Request(campaign="monday"), None, rng)
     none = predict(encoded, draws, table.iloc[[0]], Request(effect="none"), None, rng)
     np.testing.assert_allclose(exact.log_time, none.log_time)
+
+
+def test_unmeasured_shapes_and_targets_are_wider_where_a_discrepancy_is_known() -> None:
+    table = products_table(1)
+    encoded = encode(table, None)
+    assert list(encoded.bases) == ["matmul"]
+    draws, _ = _prior(encoded, 400)
+    pinned = {name: np.repeat(values[:1], 400, axis=0) for name, values in draws.items()}
+
+    def predicted(workloads: pd.DataFrame, targets: pd.DataFrame | None = None) -> Predicted:
+        return predict(encoded, pinned, workloads, Request(effect="none"), targets, np.random.default_rng(1))
+
+    row = table.iloc[[0]]
+    known = predicted(row)
+    far = predicted(row.assign(flops=1e18, bytes=1e9, parallelism=1e7))
+    scale = np.hypot(pinned["shape_cell_scale"][:, 0], pinned["shape_scale"][:, 0])
+    np.testing.assert_allclose(far.misfit[:, 0] ** 2, pinned["misfit"][:, 0] ** 2 + scale**2, rtol=1e-6)
+    assert known.misfit[0, 0] < far.misfit[0, 0]
+    sheet = check_targets(pd.DataFrame({"device": ["new"], "peak_flops_float32": [4e11]}))
+    assert np.isfinite(predicted(row.assign(target="new"), sheet).log_time).all()

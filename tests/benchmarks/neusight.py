@@ -1,0 +1,199 @@
+"""NeuSight's public operator latencies: predictions of shapes, campaigns and devices that were not fitted.
+
+``python tests/benchmarks/neusight.py`` (needs the data set: see `bayesperf list datasets`). At most 100 rows per target
+and operation are fitted; hold-outs are blocked by shape: a shape is fitted on every device or on none. Parts:
+
+- ``seen``: other shapes of the same devices and campaign;
+- ``later``: the source's test shapes, larger and collected later, as a fresh campaign;
+- ``unseen``: every device left out in turn and predicted from its spec sheet, then with 20 rows per operation.
+
+The last line says whether the limits below were met; exit code 1 if not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+import bayesperf as bp
+from bayesperf.datasets import load, targets
+from bayesperf.validation.scores import baseline
+
+OPS = ["linear", "bmm", "softmax", "layer_norm", "elementwise"]
+MATMUL = {"linear", "bmm"}
+SHAPE = ["op", "function", "batch", "m", "n", "k", "rows", "cols"]
+FITTED, HELD, FEW = 100, 150, 20
+PROBABILITY = 0.9
+
+
+def main() -> None:
+    """Run the parts asked for over the seeds, print tables, judge."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", default=["seen", "later", "unseen"], choices=["seen", "later", "unseen"])
+    parser.add_argument("--seeds", type=int, default=3, help="how many seeds")
+    parser.add_argument("--rows", type=int, default=FITTED, help="rows per target and operation that are fitted")
+    parser.add_argument("--draws", type=int, default=500, help="draws and tuning steps per chain")
+    options = parser.parse_args()
+    table = load("neusight", ops=OPS)
+    sheets = targets()
+    failed: list[str] = []
+    for seed in range(options.seeds):
+        failed += list(run(table, sheets, seed, options))
+    print("limits met" if not failed else "limits missed: " + "; ".join(failed))
+    sys.exit(bool(failed))
+
+
+def run(table: pd.DataFrame, sheets: pd.DataFrame, seed: int, options: argparse.Namespace) -> Iterator[str]:
+    """One seed; yields the limits that were missed."""
+    fitted, held = split(table[table["role"] == "fit"], options.rows, seed)
+    if {"seen", "later"} & set(options.parts):
+        profile = fit(fitted, sheets, seed, options.draws)
+        if "seen" in options.parts:
+            yield from judge_seen(score(profile, held, campaign="own"), seed)
+        if "later" in options.parts:
+            later = sample(table[table["role"] == "heldout"], HELD, seed)
+            later = later[later["target"].isin(fitted["target"].unique())]
+            yield from judge_later(score(profile, later, campaign="fresh"), seed)
+    if "unseen" in options.parts:
+        yield from judge_unseen(fitted, held, sheets, seed, options.draws)
+
+
+def split(table: pd.DataFrame, rows: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows to fit and rows held out, at most `rows` and `HELD` per target and operation; no shape is in both."""
+    rng = np.random.default_rng(seed)
+    shape = pd.util.hash_pandas_object(table[[c for c in SHAPE if c in table]].astype(str), index=False)
+    codes, uniques = pd.factorize(shape)
+    held = (rng.random(len(uniques)) < 0.5)[codes]
+    return sample(table[~held], rows, seed), sample(table[held], HELD, seed)
+
+
+def sample(table: pd.DataFrame, rows: int, seed: int) -> pd.DataFrame:
+    """At most `rows` per target and operation."""
+    parts = [
+        part.sample(min(rows, len(part)), random_state=seed) for _, part in table.groupby(["target", "op"], sort=True)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def fit(rows: pd.DataFrame, sheets: pd.DataFrame, seed: int, draws: int) -> bp.Profile:
+    """Fit, and say when the gate failed."""
+    profile = bp.fit(rows.assign(role="fit"), targets=sheets, draws=draws, tune=draws, seed=seed, attempts=1)
+    for check in profile.gate:
+        if not check.passed:
+            print(f"gate: {check.name} {check.value:.4g} (limit {check.limit:.4g}) at {check.where}")
+    return profile
+
+
+def score(profile: bp.Profile, rows: pd.DataFrame, campaign: str) -> pd.DataFrame:
+    """Each held-out row with its prediction: error of the median, whether inside, interval score, baseline's score."""
+    parts = []
+    for target, part in rows.groupby("target"):
+        part = part.reset_index(drop=True)
+        own = part["campaign"].iloc[0] if campaign == "own" else None
+        prediction = profile.predict(part, campaign=own, allow_unconverged=True, draws=1000)
+        lower, upper = np.log(prediction.interval(PROBABILITY).values)
+        median, y = np.log(prediction.median().values), np.log(part["time_s"].to_numpy())
+        centre, spread = baseline(profile.table, part)
+        parts.append(
+            part.assign(
+                error=np.abs(np.exp(median - y) - 1.0),
+                signed=y - median,
+                inside=(y >= lower) & (y <= upper),
+                half=0.5 * (upper - lower),
+                score=interval_score(y, lower, upper),
+                baseline=interval_score(y, centre - 1.645 * spread, centre + 1.645 * spread),
+                shift_low=np.quantile(device_shift(prediction, y), 0.05),
+                shift_high=np.quantile(device_shift(prediction, y), 0.95),
+                target=target,
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def device_shift(prediction: object, y: np.ndarray) -> np.ndarray:
+    """Mean log residual of a device under each draw: it is predicted when 0 lies inside its 90 % range."""
+    return np.asarray((y[None, :] - prediction.parts.log_time).mean(axis=1))  # type: ignore[attr-defined]
+
+
+def interval_score(y: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Interval score of log time; lower is better (Gneiting and Raftery, 2007)."""
+    alpha = 1.0 - PROBABILITY
+    return (upper - lower) + 2 / alpha * (np.maximum(lower - y, 0) + np.maximum(y - upper, 0))
+
+
+def show(title: str, rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Print one line per group."""
+    grouped = rows.groupby(by)
+    summary = grouped.agg(
+        rows=("error", "size"), mape=("error", "mean"), coverage=("inside", "mean"), half=("half", "median"),
+        shift=("signed", "mean"), score=("score", "mean"), baseline=("baseline", "mean"),
+    )  # fmt: skip
+    view = Table(title=title)
+    for name in [*by, *summary.columns]:
+        view.add_column(name, justify="left" if name in by else "right")
+    for key, line in summary.iterrows():
+        labels = key if isinstance(key, tuple) else (key,)
+        view.add_row(
+            *map(str, labels), f"{line['rows']:.0f}", f"{100 * line['mape']:.1f} %", f"{line['coverage']:.3f}",
+            f"x{np.exp(line['half']):.2f}", f"{line['shift']:+.3f}", f"{line['score']:.3f}", f"{line['baseline']:.3f}",
+        )  # fmt: skip
+    Console(width=120).print(view)
+    return summary
+
+
+def judge_seen(rows: pd.DataFrame, seed: int) -> Iterator[str]:
+    """At most 13 % matmul, 6 % memory operations; 90 % intervals cover 85-95 % per operation."""
+    summary = show(f"seen devices, held-out shapes, seed {seed}", rows, ["op"])
+    show(f"by device, seed {seed}", rows, ["op", "target"])
+    for op, line in summary.iterrows():
+        limit = 0.13 if op in MATMUL else 0.06
+        if line["mape"] > limit:
+            yield f"seed {seed}, seen {op}: {100 * line['mape']:.1f} % > {100 * limit:.0f} %"
+        if not 0.85 <= line["coverage"] <= 0.95:
+            yield f"seed {seed}, seen {op}: coverage {line['coverage']:.3f}"
+
+
+def judge_later(rows: pd.DataFrame, seed: int) -> Iterator[str]:
+    """Device-level shifts inside the spread for a fresh campaign; interval score better than the baseline's."""
+    show(f"later campaign, seed {seed}", rows, ["op", "target"])
+    devices = rows.groupby("target")[["shift_low", "shift_high"]].first()
+    for target, line in devices.iterrows():
+        if not line["shift_low"] <= 0 <= line["shift_high"]:
+            yield f"seed {seed}, later {target}: shift {line['shift_low']:+.3f} to {line['shift_high']:+.3f}"
+    if rows["score"].mean() >= rows["baseline"].mean():
+        yield f"seed {seed}, later: interval score {rows['score'].mean():.3f} against {rows['baseline'].mean():.3f}"
+
+
+def judge_unseen(
+    fitted: pd.DataFrame, held: pd.DataFrame, sheets: pd.DataFrame, seed: int, draws: int
+) -> Iterator[str]:
+    """Leave one device out: from its sheet, then with `FEW` rows per operation."""
+    zero, few = [], []
+    for device in sorted(fitted["target"].unique()):
+        out, test = fitted["target"] == device, held[held["target"] == device]
+        zero.append(score(fit(fitted[~out], sheets, seed, draws), test, campaign="fresh"))
+        some = pd.concat([fitted[~out], sample(fitted[out], FEW, seed)], ignore_index=True)
+        few.append(score(fit(some, sheets, seed, draws), test, campaign="own"))
+    rows = pd.concat(zero, ignore_index=True)
+    show(f"unseen device, spec sheet only, seed {seed}", rows, ["op", "target"])
+    inside = rows.groupby("target")[["shift_low", "shift_high"]].first()
+    hits = (inside["shift_low"] <= 0) & (inside["shift_high"] >= 0)
+    if hits.sum() < len(hits) - 1:
+        yield f"seed {seed}, unseen: shift inside for {hits.sum()} of {len(hits)} devices"
+    if np.exp(rows["half"].median()) > 2.0:
+        yield f"seed {seed}, unseen: median interval x{np.exp(rows['half'].median()):.2f}"
+    if rows["score"].mean() >= rows["baseline"].mean():
+        yield f"seed {seed}, unseen: interval score {rows['score'].mean():.3f} against {rows['baseline'].mean():.3f}"
+    summary = show(f"with {FEW} rows per operation, seed {seed}", pd.concat(few), ["op", "target"])
+    if summary["mape"].median() > 0.15:
+        yield f"seed {seed}, few rows: {100 * summary['mape'].median():.1f} % in the median cell"
+
+
+if __name__ == "__main__":
+    main()

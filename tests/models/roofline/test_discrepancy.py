@@ -1,0 +1,83 @@
+"""Discrepancy features: what the low-rank process promises of its kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.compile.mode import Mode
+
+from bayesperf.models.roofline.discrepancy import RANK, basis_of, evaluate, features_of, process
+from bayesperf.models.roofline.priors import PRIORS
+
+
+def measured(seed: int, n: int = 200) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    flops, moved = np.exp(rng.uniform(np.log(1e6), np.log(1e11), n)), np.exp(rng.uniform(np.log(1e5), np.log(1e9), n))
+    return features_of(pd.DataFrame({"flops": flops, "bytes": moved}))
+
+
+def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.asarray(np.exp(-0.5 * ((a[:, None] - b[None]) ** 2).sum(-1)))
+
+
+def test_few_configurations_have_no_discrepancy() -> None:
+    assert basis_of(np.repeat(measured(1, 20), 5, axis=0), common=False) is None
+
+
+def test_features_reproduce_the_kernel_and_say_what_they_lack() -> None:
+    features = measured(2)
+    basis = basis_of(features, common=True)
+    assert basis is not None
+    assert len(basis.points) <= RANK
+    phi, lacking = evaluate({"op": basis}, np.array(["op"] * len(features), dtype=object), features)
+    plain = phi[:, : len(basis.points)] + basis.centre
+    np.testing.assert_allclose((plain**2).sum(axis=1) + lacking, 1.0, atol=1e-6)
+    at_points, lacking_there = evaluate({"op": basis}, np.array(["op"] * len(basis.points), dtype=object), basis.points)
+    plain = at_points[:, : len(basis.points)] + basis.centre
+    np.testing.assert_allclose(plain @ plain.T, kernel(basis.points, basis.points), atol=1e-5)
+    np.testing.assert_allclose(lacking_there, 0.0, atol=1e-5)
+    assert lacking.mean() < 0.3
+
+
+def test_far_from_everything_it_reverts_and_widens() -> None:
+    basis = basis_of(measured(3), common=False)
+    assert basis is not None
+    far = features_of(pd.DataFrame({"flops": [1e20], "bytes": [1e2]}))
+    phi, lacking = evaluate({"op": basis}, np.array(["op"], dtype=object), far)
+    np.testing.assert_allclose(phi[0], -basis.centre, atol=1e-9)
+    assert lacking[0] == pytest.approx(1.0)
+
+
+def test_it_leaves_the_mean_to_rates() -> None:
+    features = measured(4)
+    basis = basis_of(features, common=False)
+    assert basis is not None
+    phi, _ = evaluate({"op": basis}, np.array(["op"] * len(features), dtype=object), features)
+    np.testing.assert_allclose(phi.mean(axis=0), 0.0, atol=1e-9)
+
+
+def test_other_operations_have_none() -> None:
+    basis = basis_of(measured(5), common=False)
+    assert basis is not None
+    phi, lacking = evaluate({"op": basis}, np.array(["other"], dtype=object), measured(5)[:1])
+    assert not phi.any()
+    assert not lacking.any()
+
+
+def test_unknown_and_absent_features_are_zero() -> None:
+    features = features_of(pd.DataFrame({"flops": [0.0, np.e**3], "bytes": [1.0, np.e]}))
+    np.testing.assert_allclose(features, [[0, 0, 0], [3 / PRIORS.discrepancy_length, 1 / PRIORS.discrepancy_length, 0]])
+
+
+def test_sampler_and_predictor_evaluate_the_same_process() -> None:
+    rng = np.random.default_rng(6)
+    weights, phi = rng.normal(size=(3, 5)), rng.normal(size=(7, 5))
+    cell = np.array([0, 2, 1, 1, 0, -1, 2])
+    phi[cell < 0] = 0.0
+    symbol = pt.matrix("weights")
+    function = pytensor.function([symbol], process(pt, symbol, cell, phi), mode=Mode("py", "fast_compile"))
+    draws = np.stack([weights, 2 * weights])
+    np.testing.assert_allclose(process(np, draws, cell, phi)[1], 2 * function(weights))
