@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -265,3 +267,26 @@ def test_dry_run_lists_who_runs_beside(fault_suite: MakeSuite) -> None:
 def test_waits_are_shorter_than_the_default_watchdog() -> None:
     # An aggressor that hangs ends as its own failure before the watchdog ends the whole worker.
     assert max(company.WAIT_S, helpers.ANSWER_S) < Suite.model_fields["budget"].default.timeout_s
+
+
+RUN = """
+import sys
+from bayesperf.measure.run import measure
+measure(sys.argv[1], out=sys.argv[2], seed=5, progress=False)
+"""
+
+
+def test_killed_run_leaves_no_aggressor_behind(fault_suite: MakeSuite, tmp_path: Path) -> None:
+    suite = fault_suite("slow", n=4, aggressors=["fine"], beside=[1])
+    process = subprocess.Popen([sys.executable, "-c", RUN, str(suite), str(tmp_path / "m.parquet")])
+    # The run's worker, and that one's helper.
+    deadline = time.monotonic() + 60
+    while len(family := psutil.Process(process.pid).children(recursive=True)) < 2:
+        assert process.poll() is None, "the run ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    gone, alive = psutil.wait_procs(family, timeout=15)
+    assert not alive
+    assert len(gone) >= 2
