@@ -16,6 +16,7 @@ import pandas as pd
 
 from bayesperf.configurations import configurations
 from bayesperf.model import Floats
+from bayesperf.models.roofline.centring import NEAR, any_row, informed_cells, term_shares
 from bayesperf.models.roofline.curve import Curves, curves_for
 from bayesperf.models.roofline.discrepancy import Basis, basis_of, evaluate, features_of
 from bayesperf.models.roofline.priors import PRIORS
@@ -45,16 +46,6 @@ LEVELS = (
 """Hierarchy levels. unit: (target, unit); rate: (target, op, dtype); memory, noise: (target, op);
 launch: (target, kind); overhead: (target, op, kind); campaign: (target, campaign, stack); shaped: (op,) and shape_cell:
 (target, op) of the operations that have a discrepancy, shape: (op,) where targets share a part of it."""
-
-
-NEAR = np.log(0.3)
-"""Log share of a row's time from which a term's rate shows in it."""
-
-MOST = np.log(0.6)
-"""Log share of a row's time from which a term leaves little to explain."""
-
-ENOUGH_ROWS = 6
-"""From how many rows (or repeats beyond the first) a cell's noise scale is determined by them."""
 
 
 class Labels:
@@ -194,8 +185,8 @@ def encode(table: pd.DataFrame, targets: pd.DataFrame | None) -> Encoded:
         square=summary.square[repeated],
         within=summary.within[repeated],
     )
-    gaps = _term_gaps(codes, labels, summary.log_time)
-    shows = gaps[1] > NEAR
+    shares = term_shares(codes, labels, summary.log_time)
+    shows = shares.memory > NEAR
     working_sets = {
         target: codes.log_working_set[(codes.target == code) & shows]
         for code, (target,) in enumerate(labels.of("target"))
@@ -210,8 +201,8 @@ def encode(table: pd.DataFrame, targets: pd.DataFrame | None) -> Encoded:
         within=summary.within * summary.weight,
         repeat_weight=summary.weight,
         ids=summary.ids,
-        shows_bandwidth=_any(codes.memory, shows, len(labels.of("memory"))),
-        informed=_informed(codes, labels, scatter, sheets.curves.anchor, *gaps),
+        shows_bandwidth=any_row(codes.memory, shows, len(labels.of("memory"))),
+        informed=informed_cells(codes, labels, scatter, sheets.curves.anchor, shares),
         kinds=kinds,
         units=units,
         bases=bases,
@@ -407,59 +398,3 @@ def _scale(spec: dict[str, float]) -> tuple[float, float]:
         return PRIORS.scale_flops
     location = np.mean([np.log(v) - typical_offset(f"matrix:{k}") for k, v in peaks.items()])
     return float(location) + PRIORS.efficiency_matrix[0], PRIORS.efficiency_spread * 2
-
-
-def _term_gaps(codes: Codes, labels: Labels, log_time: Floats) -> tuple[Floats, Floats]:
-    """Log share of each row's time that its compute and its memory term would take alone, roughly; (row,) each.
-
-    Judged at the best rate seen of that unit, and of that target at working sets at least as large.
-    """
-    units = labels.find("unit", [(t, unit_of(o, h)) for t, o, h in labels.of("rate")])
-    unit = np.where(codes.rate >= 0, units[codes.rate], -1) if len(units) else codes.rate
-    target = np.where(codes.memory >= 0, codes.target, -1)
-    return (
-        _gap(codes.log_flops - log_time, unit, None),
-        _gap(codes.log_bytes - log_time, target, codes.log_working_set),
-    )
-
-
-def _informed(
-    codes: Codes, labels: Labels, scatter: Scatter, anchor: Floats, compute: Floats, memory: Floats
-) -> dict[str, npt.NDArray[np.bool_]]:
-    """Which cells their own data determine (sampled centred) and which their prior does (non-centred).
-
-    A compute rate is informed when its term alone would take at least 30 % of some row's time and memory leaves 40 % or
-    more of it unexplained; a bandwidth, by a row at its target's anchor, as elsewhere only its sum with the curve's
-    drops is known; an overhead, when both terms
-    leave 40 % or more of some row's time unexplained; a noise scale, by enough rows.
-    """
-    idle = np.maximum(compute, memory) < MOST
-    at_anchor = codes.log_working_set >= anchor[codes.target] - np.log(2.0)
-    rows = np.bincount(codes.noise, minlength=len(labels.of("noise")))
-    repeats = np.bincount(scatter.noise, scatter.dof, minlength=len(labels.of("noise")))
-    return {
-        "rate": _any(codes.rate, (compute > NEAR) & (memory < MOST), len(labels.of("rate"))),
-        "memory": _any(codes.memory, (memory > NEAR) & at_anchor, len(labels.of("memory"))),
-        "overhead": _any(codes.overhead, idle, len(labels.of("overhead"))),
-        "misfit": rows >= ENOUGH_ROWS,
-        "repeat": repeats >= ENOUGH_ROWS,
-    }
-
-
-def _any(cell: Codes1, mask: npt.NDArray[np.bool_], n: int) -> npt.NDArray[np.bool_]:
-    found = np.zeros(n, dtype=bool)
-    found[cell[(cell >= 0) & mask]] = True
-    return found
-
-
-def _gap(speed: Floats, group: Codes1, order: Floats | None) -> Floats:
-    """Log of each row's speed over the best of its group, of rows at least as large in `order`; -inf where -1."""
-    gap = np.full(len(speed), -np.inf)
-    for code in np.unique(group[group >= 0]):
-        rows = np.flatnonzero(group == code)
-        best: Floats | float = speed[rows].max()
-        if order is not None:
-            rows = rows[np.argsort(-order[rows], kind="stable")]
-            best = np.maximum.accumulate(speed[rows])
-        gap[rows] = speed[rows] - best
-    return gap
