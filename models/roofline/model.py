@@ -23,7 +23,7 @@ class Roofline(PerformanceModel):
     """Hierarchical smooth roofline with cache curve, overheads, robust noise and campaign effects."""
 
     name = "roofline"
-    version = "1"
+    version = "2"
 
     def encode(self, table: pd.DataFrame, targets: pd.DataFrame | None) -> Encoded:
         """Code a checked table; rows beside co-runners are another model's business.
