@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from bayesperf.errors import InferenceError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["SamplerSettings", "compile_model", "free_names", "log_densities", "sample", "sample_prior"]
+__all__ = ["SamplerSettings", "compile_model", "deriver", "free_names", "log_densities", "sample", "sample_prior"]
 
 
 @dataclass(frozen=True)
@@ -119,14 +119,17 @@ def sample(
     # Message objects have no NetCDF type.
     stats = stats.drop_vars([name for name in stats.data_vars if stats[name].dtype == object])
     posterior = tree["posterior"].to_dataset()
-    return xr.DataTree.from_dict({"posterior": posterior.merge(_derived(model, posterior)), "sample_stats": stats})
+    return xr.DataTree.from_dict({"posterior": posterior.merge(deriver(model)(posterior)), "sample_stats": stats})
 
 
-def _derived(model: pm.Model, posterior: xr.Dataset) -> xr.Dataset:
-    """Deterministic variables of every draw."""
-    batched = _batched(model.free_RVs, posterior)
-    results = _evaluate(model.deterministics, batched)
-    return _labelled(model, model.deterministics, results, posterior)
+def deriver(model: pm.Model) -> Callable[[xr.Dataset], xr.Dataset]:
+    """Compile what gives the deterministic variables of every draw of the free ones."""
+    function = _vectorised(model.free_RVs, model.deterministics)
+
+    def derive(posterior: xr.Dataset) -> xr.Dataset:
+        return _labelled(model, model.deterministics, iter(function(posterior)), posterior)
+
+    return derive
 
 
 def sample_prior(model: pm.Model, *, draws: int, seed: int) -> xr.DataTree:
@@ -143,8 +146,6 @@ def sample_prior(model: pm.Model, *, draws: int, seed: int) -> xr.DataTree:
 def log_densities(model: pm.Model, tree: xr.DataTree) -> xr.DataTree:
     """Log likelihood by observation, for LOO, and log prior by member, for prior sensitivity.
 
-    All draws are evaluated in one vectorised call; PyMC's own functions evaluate them one by one.
-
     Returns
     -------
     DataTree
@@ -154,30 +155,27 @@ def log_densities(model: pm.Model, tree: xr.DataTree) -> xr.DataTree:
     posterior = tree["posterior"].to_dataset()
     groups = {"log_likelihood": plain.observed_RVs, "log_prior": plain.free_RVs}
     terms = [term for variables in groups.values() for term in plain.logp(vars=variables, sum=False)]
-    results = _evaluate(terms, _batched(plain.value_vars, posterior))
+    results = iter(_vectorised(plain.value_vars, terms)(posterior))
     return xr.DataTree.from_dict(
         {group: _labelled(model, variables, results, posterior) for group, variables in groups.items()}
     )
 
 
-def _batched(variables: Sequence[Any], posterior: xr.Dataset) -> dict[Any, tuple[Any, Any]]:
-    """For each variable a symbol with a leading axis of draws, and its values."""
-    batched = {}
-    for variable in variables:
-        draws = np.asarray(posterior[variable.name].transpose("chain", "draw", ...))
-        symbol = pt.tensor(variable.name, dtype=variable.dtype, shape=(None, *variable.type.shape))
-        batched[variable] = (symbol, draws.reshape(-1, *draws.shape[2:]).astype(variable.dtype))
-    return batched
-
-
-def _evaluate(terms: Sequence[Any], batched: dict[Any, tuple[Any, Any]]) -> Iterator[Any]:
-    """Values of `terms` at all draws, in one vectorised call."""
-    if not terms:
-        return iter(())
-    replaced = vectorize_graph(terms, replace={variable: symbol for variable, (symbol, _) in batched.items()})
-    symbols, values = [symbol for symbol, _ in batched.values()], [draws for _, draws in batched.values()]
+def _vectorised(variables: Sequence[Any], terms: Sequence[Any]) -> Callable[[xr.Dataset], list[Any]]:
+    """Compile `terms` as a function of all draws of `variables` at once: PyMC's own evaluate them one by one."""
+    symbols = [pt.tensor(v.name, dtype=v.dtype, shape=(None, *v.type.shape)) for v in variables]
+    replaced = vectorize_graph(terms, replace=dict(zip(variables, symbols, strict=True))) if terms else []
     with _no_compiler():
-        return iter(pytensor.function(symbols, replaced, mode=_plain_mode(), on_unused_input="ignore")(*values))
+        function = pytensor.function(symbols, replaced, mode=_plain_mode(), on_unused_input="ignore")
+
+    def evaluate(posterior: xr.Dataset) -> list[Any]:
+        values = []
+        for variable in variables:
+            draws = np.asarray(posterior[variable.name].transpose("chain", "draw", ...))
+            values.append(draws.reshape(-1, *draws.shape[2:]).astype(variable.dtype))
+        return list(function(*values))
+
+    return evaluate
 
 
 def _labelled(model: pm.Model, variables: Sequence[Any], results: Iterator[Any], posterior: xr.Dataset) -> xr.Dataset:

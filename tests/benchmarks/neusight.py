@@ -124,7 +124,7 @@ def device_shift(prediction: object, y: np.ndarray) -> np.ndarray:
 def interval_score(y: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """Interval score of log time; lower is better (Gneiting and Raftery, 2007)."""
     alpha = 1.0 - PROBABILITY
-    return (upper - lower) + 2 / alpha * (np.maximum(lower - y, 0) + np.maximum(y - upper, 0))
+    return np.asarray((upper - lower) + 2 / alpha * (np.maximum(lower - y, 0) + np.maximum(y - upper, 0)))
 
 
 def show(title: str, rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:

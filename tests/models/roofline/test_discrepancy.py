@@ -69,7 +69,8 @@ def test_other_operations_have_none() -> None:
 
 def test_unknown_and_absent_features_are_zero() -> None:
     features = features_of(pd.DataFrame({"flops": [0.0, np.e**3], "bytes": [1.0, np.e]}))
-    np.testing.assert_allclose(features, [[0, 0, 0], [3 / PRIORS.discrepancy_length, 1 / PRIORS.discrepancy_length, 0]])
+    expected = np.array([[0.0, 0.0, 0.0], [3.0, 1.0, 0.0]]) / PRIORS.discrepancy_length
+    np.testing.assert_allclose(features, expected)
 
 
 def test_sampler_and_predictor_evaluate_the_same_process() -> None:
