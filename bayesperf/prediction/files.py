@@ -21,12 +21,16 @@ __all__ = ["read_profile", "write_profile"]
 
 _OURS = ("measurements", "spec_sheets")
 
+_DENSITIES = ("log_likelihood", "log_prior")
+"""Groups that fill most of a file and can be computed again: single precision is plenty for comparing them."""
+
 
 def write_profile(inference: Inference, path: Path) -> None:
     """Write a fit, atomically."""
     if path.suffix != ".nc":
         raise InputError(f"{path}: profiles are NetCDF files; name it *.nc")
     groups = {name: _writable(node.to_dataset()) for name, node in inference.tree.children.items()}
+    groups |= {name: groups[name].astype(np.float32) for name in _DENSITIES if name in groups}
     groups["measurements"] = _to_dataset(inference.rows, "measurement")
     if inference.targets is not None:
         groups["spec_sheets"] = _to_dataset(inference.targets.reset_index(), "device_row")
