@@ -4,7 +4,8 @@
 
 Measures a suite, repeats its plan as a campaign of its own, and compares the two point by point: the mean log time over
 the fresh processes, with a 95 % interval made of the spread between processes (pooled over the configurations of a
-probe, by `bayesperf.measure.variance`, from that run alone) and the error within each. Points agree where the intervals
+probe, by `bayesperf.measure.variance`, from that run alone) and the error within each; its half-width is Student's
+quantile at the degrees of freedom of that spread, which in a short suite are few. Points agree where the intervals
 overlap; at least 90 % must. Nothing between campaigns is granted. Exits 1 where they do not agree.
 """
 
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t
 
 import bayesperf as bp
 from bayesperf.configurations import KEYS
@@ -26,8 +28,6 @@ from bayesperf.measure.variance import variance_parts
 __all__ = ["agreement", "intervals", "main"]
 
 WANTED = 0.9
-Z = 1.959964
-"""Half-width of a 95 % interval in standard errors."""
 
 
 def intervals(table: pd.DataFrame) -> pd.DataFrame:
@@ -36,22 +36,26 @@ def intervals(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Indexed by the configuration's columns; ``probe``, ``mean`` (log s), ``error``, ``processes``.
+        Indexed by the configuration's columns; ``probe``, ``mean`` (log s), ``half`` (half-width of its 95 % interval),
+        ``processes``.
     """
-    parts = variance_parts(table).set_index(["target", "probe"])["process"]
+    parts = variance_parts(table).set_index(["target", "probe"])
+    between, freedom = parts["process"] ** 2, parts["rows"] - parts["configurations"] * parts["campaigns"]
     keys = [name for name in KEYS if name in table and name != "campaign"]
     frame = table.assign(
         mean=np.log(table["time_s"].to_numpy(float)),
         within=(table["time_se_s"].to_numpy(float) / table["time_s"].to_numpy(float)) ** 2,
-        between=[parts[key] ** 2 for key in zip(table["target"], table["probe"], strict=True)],
+        between=[between[key] for key in zip(table["target"], table["probe"], strict=True)],
+        freedom=[freedom[key] for key in zip(table["target"], table["probe"], strict=True)],
     )
     frame[keys] = frame[keys].astype(object).where(frame[keys].notna(), "")
     grouped = frame.groupby(keys, sort=False).agg(
         probe=("probe", "first"), mean=("mean", "mean"), within=("within", "mean"), between=("between", "first"),
-        processes=("mean", "size"),
+        freedom=("freedom", "first"), processes=("mean", "size"),
     )  # fmt: skip
     variance = (grouped["between"] + grouped["within"]) / grouped["processes"]
-    return grouped.assign(error=np.sqrt(variance)).drop(columns=["within", "between"])
+    half = t.ppf(0.975, grouped["freedom"]) * np.sqrt(variance)
+    return grouped.assign(half=half).drop(columns=["within", "between", "freedom"])
 
 
 def agreement(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
@@ -63,11 +67,11 @@ def agreement(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
         A probe has a single process: nothing is known of the spread between them.
     """
     joined = intervals(first).add_suffix("_1").join(intervals(second).add_suffix("_2"), how="inner")
-    if joined[["error_1", "error_2"]].isna().any(axis=None):
+    if joined[["half_1", "half_2"]].isna().any(axis=None):
         raise ValueError("a probe was measured in one process only: the spread between processes is not known")
     apart = (joined["mean_2"] - joined["mean_1"]).abs()
     return joined.assign(
-        ratio=np.exp(joined["mean_2"] - joined["mean_1"]), overlap=apart <= Z * (joined["error_1"] + joined["error_2"])
+        ratio=np.exp(joined["mean_2"] - joined["mean_1"]), overlap=apart <= joined["half_1"] + joined["half_2"]
     )
 
 
@@ -78,7 +82,7 @@ def show(points: pd.DataFrame) -> float:
     )
     for probe, group in [*points.groupby("probe_1", sort=True), ("all", points)]:
         low, middle, high = np.quantile(group["ratio"], [0.05, 0.5, 0.95])
-        width = Z * float(np.median(group["error_1"]))
+        width = float(np.median(group["half_1"]))
         print(
             f"{probe:16s} {len(group):6d} {group['overlap'].mean():8.1%} {middle:14.3f} {low:7.3f} {high:7.3f} "
             f"{f'+-{width:.1%}':>9s}"
