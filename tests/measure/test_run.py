@@ -94,7 +94,7 @@ def test_same_call_on_a_complete_file_measures_nothing(fault_suite: MakeSuite, t
     assert list(again.attrs["failures"]["reason"]) == ["probe-error"]
     for options in ({"seed": 2}, {"campaign": "another"}):
         with pytest.raises(InputError, match="measured with"):
-            measure(suite, out=out, progress=False, **options)  # type: ignore[arg-type]
+            measure(suite, out=out, progress=False, **options)
     with pytest.raises(InputError, match="another plan"):
         measure(fault_suite("fine"), out=out, progress=False)
 
