@@ -118,6 +118,8 @@ class PerformanceModel(ABC):
 
     name: ClassVar[str]
     version: ClassVar[str]
+    predicts_corunners: ClassVar[bool] = False
+    """Whether rows that ran beside co-runners are its business; validation leaves them out otherwise."""
 
     @abstractmethod
     def encode(self, table: pd.DataFrame, targets: pd.DataFrame | None) -> Any:

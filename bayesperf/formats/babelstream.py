@@ -176,7 +176,11 @@ def _text_row(parsed: Parsed, run: Run, cells: tuple[str | Any, ...], line: Line
 
 
 def _csv_row(parsed: Parsed, run: Run, line: Line, options: Options) -> None:
-    cells = [cell.strip() for cell in next(csv.reader([line.text], delimiter=run.separator), [])]
+    try:
+        cells = [cell.strip() for cell in next(csv.reader([line.text], delimiter=run.separator), [])]
+    except csv.Error as error:  # a lone carriage return inside the line
+        parsed.skipped.add("unreadable row", str(error), line.number)
+        return
     if len(cells) != len(run.columns):
         if kernel_of(cells[0] if cells else ""):
             problem = f"{len(cells)} cells under {len(run.columns)} columns (a decimal comma?)"

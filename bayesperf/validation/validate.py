@@ -71,7 +71,7 @@ def validate_profile(
     """
     if not (0 < tolerance < 1 and 0 < alpha < 1):
         raise InputError(f"tolerance and alpha lie between 0 and 1, not {tolerance} and {alpha}")
-    table = _heldout_rows(heldout, set(profile.table["measurement_id"]))
+    table, left_out = _heldout_rows(heldout, profile)
     summary = configurations(table)
     same = _predict(profile, summary, Request(effect="none", own=True), seed)
     fresh = _predict(profile, summary, Request(effect="fresh", own=True), seed)
@@ -95,11 +95,12 @@ def validate_profile(
         "interval": PROBABILITY,
     }
     scores = score_table(profile.table, summary, group, main.replicates.values, PROBABILITY)
-    notes = tuple(dict.fromkeys([*same.predicted.notes, *fresh.predicted.notes]))
+    notes = tuple(dict.fromkeys([*left_out, *same.predicted.notes, *fresh.predicted.notes]))
     return Validation(groups, rows, scores, settings, notes, profile, table)
 
 
-def _heldout_rows(heldout: pd.DataFrame, fitted: set[str]) -> pd.DataFrame:
+def _heldout_rows(heldout: pd.DataFrame, profile: Profile) -> tuple[pd.DataFrame, list[str]]:
+    """Rows to judge, and what was left out of them in words."""
     table = with_ids(validate(heldout, source="held-out table"), source="held-out table")
     marked = rows_for(table, "heldout")
     table = marked if len(marked) else table
@@ -107,10 +108,18 @@ def _heldout_rows(heldout: pd.DataFrame, fitted: set[str]) -> pd.DataFrame:
     if not len(table):
         raise InputError("no held-out rows are left: all were excluded by a recorded rule")
     # Rows that the parameters were made from say nothing of how they transfer.
-    table = table[~table["measurement_id"].isin(fitted).to_numpy()].reset_index(drop=True)
+    table = table[~table["measurement_id"].isin(profile.table["measurement_id"]).to_numpy()].reset_index(drop=True)
     if not len(table):
         raise InputError("every row was fitted: give measurements that the profile has not seen")
-    return table
+    if profile.model.predicts_corunners or "corunners" not in table or table["corunners"].isna().all():
+        return table, []
+    alone = table[table["corunners"].isna().to_numpy()].reset_index(drop=True)
+    if not len(alone):
+        raise InputError(f"every held-out row ran beside co-runners, which model {profile.model_name} does not predict")
+    note = (
+        f"left out: {len(table) - len(alone)} rows beside co-runners, which model {profile.model_name} does not predict"
+    )
+    return alone, [note]
 
 
 def _predict(profile: Profile, summary: Configurations, request: Request, seed: int) -> _Estimand:

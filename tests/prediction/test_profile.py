@@ -289,3 +289,12 @@ def test_another_campaign_is_judged_as_a_fresh_one(profile: bp.Profile) -> None:
 def test_validation_settings_are_checked(profile: bp.Profile, table: pd.DataFrame) -> None:
     with pytest.raises(InputError, match="tolerance"):
         profile.validate(table, tolerance=2.0)
+
+
+def test_rows_beside_corunners_are_not_judged_by_a_model_of_solo_work(profile: bp.Profile, table: pd.DataFrame) -> None:
+    heldout = table[table["role"] == "heldout"].reset_index(drop=True)
+    crowded = heldout.assign(corunners=[None, "stream_triad*1"] * (len(heldout) // 2))
+    validation = profile.validate(crowded)
+    assert any("12 rows beside co-runners" in note for note in validation.notes)
+    with pytest.raises(InputError, match="co-runners"):
+        profile.validate(heldout.assign(corunners="stream_triad*1"))
