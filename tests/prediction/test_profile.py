@@ -293,7 +293,7 @@ def test_validation_settings_are_checked(profile: bp.Profile, table: pd.DataFram
 
 def test_rows_beside_corunners_are_not_judged_by_a_model_of_solo_work(profile: bp.Profile, table: pd.DataFrame) -> None:
     heldout = table[table["role"] == "heldout"].reset_index(drop=True)
-    crowded = heldout.assign(corunners=[None, "stream_triad*1"] * (len(heldout) // 2))
+    crowded = heldout.assign(corunners=pd.Series([None, "stream_triad*1"] * (len(heldout) // 2), dtype=object))
     validation = profile.validate(crowded)
     assert any("12 rows beside co-runners" in note for note in validation.notes)
     with pytest.raises(InputError, match="co-runners"):
