@@ -88,14 +88,21 @@ def median_of(times: int, function: Callable[[], float]) -> Callable[[], float]:
     return lambda: float(np.median([function() for _ in range(times)]))
 
 
+def repetitions(library: ctypes.CDLL, op: str) -> int:
+    """As many as take `LONGEST_S` when nothing interferes, at least three."""
+    count = 3
+    while count * min(stream_seconds(library, op, count)() for _ in range(3)) < LONGEST_S / 2:
+        count *= 2
+    return count
+
+
 def stream_row(probe: Probe, config: Config, library: ctypes.CDLL, pairs: int) -> Row:
     """One STREAM kernel at one working set, over all cores of this process, in buffers of its own."""
     program = build(probe, config, jax.local_devices(), np.random.default_rng(0))
     if library.setup(config["elements"] * CORES, CORES):
         sys.exit("not enough memory for the C arrays")
     op, work = str(config["op"]), probe.work(config)
-    once = stream_seconds(library, op, 3)()
-    theirs = median_of(ROUNDS, stream_seconds(library, op, max(3, round(LONGEST_S / once))))
+    theirs = median_of(ROUNDS, stream_seconds(library, op, repetitions(library, op)))
     ours = seconds_per_iteration(program, LONGEST_S, ROUNDS)
     name = f"{op} {work.working_set_bytes * CORES / 1e6:.3g} MB"
     row = compare(name, ours, theirs, work.bytes * CORES, pairs=pairs)
