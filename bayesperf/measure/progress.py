@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from collections import Counter
 from typing import Protocol
 
 from bayesperf.measure.plan import Plan
@@ -48,11 +49,34 @@ class SilentProgress:
         """Nothing."""
 
 
+SHOWN = 3
+"""Failures of one reason that are told one by one; the rest are counted at the end."""
+
+
+class _Failures:
+    """Words for failures, without telling hundreds of the same one."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+
+    def line(self, point: Point, failure: str) -> str | None:
+        """Words for a failure, None where enough of its kind were told."""
+        reason = failure.partition(":")[0]
+        self._seen[reason] += 1
+        return f"{point.config['op']} failed: {failure}" if self._seen[reason] <= SHOWN else None
+
+    def rest(self) -> list[str]:
+        """What was not told one by one."""
+        more = {reason: count - SHOWN for reason, count in self._seen.items() if count > SHOWN}
+        return [f"{count} more failed: {reason} (see the failures table)" for reason, count in more.items()]
+
+
 class LogProgress(SilentProgress):
-    """A log line every tenth of the run, and one per failure."""
+    """A log line every tenth of the run, and one per failure while they are few."""
 
     def begin(self, plan: Plan, done: int) -> None:
         """Say what is to come."""
+        self._failures = _Failures()
         self._total, self._done, self._started = len(plan.points), done, time.monotonic()
         self._next = done + max(1, self._total // 10)
         logger.info(
@@ -62,11 +86,17 @@ class LogProgress(SilentProgress):
     def finished(self, point: Point, failure: str | None) -> None:
         """Count."""
         self._done += 1
-        if failure is not None:
-            logger.warning("%s failed: %s", point.config["op"], failure)
+        line = None if failure is None else self._failures.line(point, failure)
+        if line:
+            logger.warning("%s", line)
         if self._done >= self._next or self._done == self._total:
             self._next += max(1, self._total // 10)
             logger.info("%d of %d points, %.0f s", self._done, self._total, time.monotonic() - self._started)
+
+    def end(self) -> None:
+        """Count the failures that were not told."""
+        for line in self._failures.rest():
+            logger.warning("%s", line)
 
 
 class BarProgress:
@@ -78,6 +108,7 @@ class BarProgress:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
 
+        self._failures = _Failures()
         self._bar = RichProgress(
             TextColumn("measuring"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
             TextColumn("{task.description}"), console=Console(stderr=True), transient=True,
@@ -87,8 +118,9 @@ class BarProgress:
 
     def finished(self, point: Point, failure: str | None) -> None:
         """Advance."""
-        if failure is not None:
-            self._bar.console.print(f"{point.config['op']} failed: {failure}", style="yellow", markup=False)
+        line = None if failure is None else self._failures.line(point, failure)
+        if line:
+            self._bar.console.print(line, style="yellow", markup=False)
         self._bar.update(self._task, advance=1, description=str(point.config["op"]))
 
     def say(self, text: str) -> None:
@@ -100,7 +132,9 @@ class BarProgress:
             bar.console.print(text, markup=False)
 
     def end(self) -> None:
-        """Remove it."""
+        """Remove it, count the failures that were not told."""
+        for line in self._failures.rest():
+            self._bar.console.print(line, style="yellow", markup=False)
         self._bar.stop()
 
 

@@ -55,3 +55,23 @@ def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(choose_progress(None), BarProgress)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
     assert isinstance(choose_progress(True), LogProgress)
+
+
+def test_hundreds_of_failures_of_one_reason_are_counted(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = tiny()
+    for progress in (LogProgress(), BarProgress()):
+        progress.begin(plan, 0)
+        for point in plan.points:
+            progress.finished(point, "no-worker: did not start")
+        progress.finished(plan.points[0], "timeout: stuck")
+        progress.end()
+    more = f"{len(plan.points) - 3} more failed: no-worker"
+    told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert sum("no-worker: did not start" in line for line in told) == 3
+    assert sum("timeout: stuck" in line for line in told) == 1
+    assert more in told[-1]
+    shown = capsys.readouterr().err
+    assert shown.count("no-worker: did not start") == 3
+    assert more in " ".join(shown.split())
