@@ -88,7 +88,8 @@ class Cluster:
         Raises
         ------
         MeasurementError
-            ``process-failed``: it failed in another process. What it raises here is raised here.
+            ``process-failed``: it failed in another process; ``crashed``: one was lost. What it raises here is raised
+            here.
         """
         from jax.experimental import multihost_utils
 
@@ -99,7 +100,8 @@ class Cluster:
         # Whatever it is, the others wait to hear of it.
         except Exception as caught:  # noqa: BLE001
             error = caught
-        fine = multihost_utils.process_allgather(np.int32(error is None))
+        with _peers():
+            fine = multihost_utils.process_allgather(np.int32(error is None))
         if error is not None:
             raise error
         if not np.all(fine):
@@ -110,7 +112,8 @@ class Cluster:
         """The leader's number of iterations, in every process; `END` ends a point."""
         from jax.experimental import multihost_utils
 
-        return int(multihost_utils.broadcast_one_to_all(np.int32(iterations)))
+        with _peers():
+            return int(multihost_utils.broadcast_one_to_all(np.int32(iterations)))
 
     @contextmanager
     def leading(self) -> Iterator[None]:
@@ -124,6 +127,15 @@ class Cluster:
         """Run what the leader announces until it ends the point."""
         while (iterations := self.announce(END)) != END:
             program.run(iterations)
+
+
+@contextmanager
+def _peers() -> Iterator[None]:
+    """Talking to the other processes: what goes wrong here is that one of them is no longer there."""
+    try:
+        yield
+    except Exception as error:
+        raise MeasurementError("crashed", f"a process of the group was lost: {error}") from error
 
 
 def jobs_of(processes: int, devices: int) -> list[dict[str, Any]]:

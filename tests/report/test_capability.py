@@ -93,7 +93,7 @@ def test_limits_of_transfer_come_before_any_capability(page: Page) -> None:
     text = page.text
     text = text[text.index("Where it may be believed") :]
     assert text.index("fails to transfer") < text.index("What it can do") < text.index("Roofline and bandwidth")
-    assert "memory-bound, inside what was measured" in text
+    assert "memory-bound, sizes inside what was measured" in text
     assert text.index("✕ fails") < text.index("? undecided") < text.index("✓ transfers")
 
 
