@@ -30,3 +30,11 @@ def test_files_are_joined_with_their_provenance(
     assert provenance_of(only)[only["provenance_id"].iloc[0]] == record
     with pytest.raises(InputError, match="names: 'tpu' is not among: cpu, gpu"):
         bp.datasets.load("own", names="tpu")
+
+
+def test_what_is_shipped_is_loaded() -> None:
+    table = bp.datasets.load("own", names="xeon-2-core-2026-11-30-quick")
+    assert len(table) == 330
+    assert set(table["target"]) == {"intel-xeon-processor-2-core-x1", "intel-xeon-processor-2-core-x2"}
+    assert table["samples_s"].notna().all()
+    assert set(provenance_of(table)) == set(table["provenance_id"])
