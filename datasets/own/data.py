@@ -20,7 +20,11 @@ PACKAGE = "bayesperf.datasets.own"
 
 def measurement_files() -> dict[str, Traversable]:
     """Measurement files shipped in this folder, {name without suffix: file}; failures tables are none."""
-    return dict(sorted(_parquets(resources.files(PACKAGE))))
+    return dict(sorted(_parquets(_folder())))
+
+
+def _folder() -> Traversable:
+    return resources.files(PACKAGE)
 
 
 def _parquets(folder: Traversable) -> Iterator[tuple[str, Traversable]]:

