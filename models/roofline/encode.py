@@ -155,6 +155,7 @@ class Encoded:
     units: dict[str, float] = field(default_factory=dict)
     bases: dict[str, Basis] = field(default_factory=dict)
     devices: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
 
     @property
     def campaigns_of(self) -> dict[str, list[tuple[str, str]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ from bayesperf.model import Draws, PerformanceModel, Predicted, Quantity, Reques
 from bayesperf.models.roofline.encode import Encoded, encode
 from bayesperf.models.roofline.predict import predict
 from bayesperf.models.roofline.quantities import quantities
+from bayesperf.models.roofline.units import has_roofline
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -26,18 +28,26 @@ class Roofline(PerformanceModel):
     version = "2"
 
     def encode(self, table: pd.DataFrame, targets: pd.DataFrame | None) -> Encoded:
-        """Code a checked table; rows beside co-runners are another model's business.
+        """Code a checked table, without what a roofline does not describe.
 
         Raises
         ------
         InputError
             No row is left to fit.
         """
+        left_out = {}
         if "corunners" in table:
-            table = table[table["corunners"].isna().to_numpy()]
+            alone = table["corunners"].isna().to_numpy()
+            left_out["rows beside co-runners"] = int((~alone).sum())
+            table = table[alone]
+        known = table["op"].map(has_roofline).to_numpy(bool)
+        others = sorted(table.loc[~known, "op"].unique())
+        left_out[f"rows of {', '.join(others)}, which wait for other things than rates"] = int((~known).sum())
+        table = table[known].reset_index(drop=True)
         if not len(table):
-            raise InputError("no rows to fit: every row ran beside co-runners or was left out; give solo measurements")
-        return encode(table, targets)
+            reasons = "; ".join(f"{count} {what}" for what, count in left_out.items() if count)
+            raise InputError(f"no rows to fit: left out were {reasons}; give solo measurements of kernels")
+        return replace(encode(table, targets), left_out={what: n for what, n in left_out.items() if n})
 
     def observations(self, encoded: Encoded) -> pd.DataFrame:
         """One row per configuration."""
@@ -86,6 +96,7 @@ class Roofline(PerformanceModel):
         ]
         if without:
             said.append(f"No spec sheet for {', '.join(without)}: rates start from priors that span any device.")
+        said += [f"Left out: {count} {what}." for what, count in encoded.left_out.items()]
         if not len(encoded.scatter.dof):
             said.append("Every configuration was measured once: repeatability cannot be told from misfit.")
         return said

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["LAUNCHES", "typical_offset", "unit_of"]
+__all__ = ["LAUNCHES", "has_roofline", "typical_offset", "unit_of"]
 
 LAUNCHES = frozenset({"dispatch", "allocation"})
 """Operations whose one execution is a launch from the host, however many of them were timed in a row."""
+
+_NO_ROOFLINE = re.compile(r"^(pointer_chase|latency|compile_\w+|compilation)$")
+"""Chains of dependent loads wait for latency, not for bandwidth; compiling is work of the host. As members of the
+bandwidths or overheads they would be outliers by factors of hundreds, and teach every level a wrong spread."""
 
 _MATRIX = re.compile(
     r"(^|_)(matmul|gemm|bmm|mm|linear|dense|dot|einsum|conv\w*|attention|attn|mlp\w*|moe|transformer|prefill|decode|qkv|proj\w*)(_|$)"
@@ -36,6 +40,11 @@ def unit_of(op: str, dtype: str) -> str:
     The family is judged by its name: products, convolutions, attention and blocks made of them use matrix units.
     """
     return f"{'matrix' if _MATRIX.search(op.lower()) else 'vector'}:{dtype}"
+
+
+def has_roofline(op: str) -> bool:
+    """Whether the time of an operation family follows from its flops, its bytes and the cost of a launch."""
+    return not _NO_ROOFLINE.match(op.lower())
 
 
 def typical_offset(unit: str) -> float:

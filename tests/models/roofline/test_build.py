@@ -10,8 +10,10 @@ import pymc as pm
 import pytest
 from pytensor.compile.mode import Mode
 
+from bayesperf.errors import InputError
 from bayesperf.models.roofline.build import build
 from bayesperf.models.roofline.encode import encode
+from bayesperf.models.roofline.model import Roofline
 from bayesperf.schema import validate, with_ids
 from bayesperf.specs import check_targets
 from tests.tables import products_table, roofline_table
@@ -88,3 +90,18 @@ def test_prior_rates_rarely_exceed_the_peak() -> None:
     rate = prior["prior"]["rate"].sel(rate_cell="box|matmul|float32").to_numpy()
     # Not never: sheets can be wrong.
     assert 0.001 < np.mean(np.exp(rate) > 4e11) < 0.05
+
+
+def test_what_has_no_roofline_is_left_out_and_said() -> None:
+    table = roofline_table(1)
+    chase = table.iloc[:4].assign(op="pointer_chase", measurement_id=[f"chase{i}" for i in range(4)])
+    beside = table.iloc[:2].assign(corunners="stream_triad*1", measurement_id=["beside0", "beside1"])
+    both = pd.concat([table, chase, beside], ignore_index=True)
+    model = Roofline()
+    encoded = model.encode(both, None)
+    assert encoded.ids == model.encode(table, None).ids
+    said = " ".join(model.caveats(encoded))
+    assert "4 rows of pointer_chase" in said
+    assert "2 rows beside co-runners" in said
+    with pytest.raises(InputError, match="pointer_chase"):
+        model.encode(chase.reset_index(drop=True), None)
