@@ -41,7 +41,7 @@ def _plain_mode() -> Mode:
 
 
 def _no_compiler() -> Any:
-    """Context in which PyTensor builds no C extensions, which takes it 10 s the first time, and needs no compiler."""
+    """Context in which PyTensor builds no C extensions, slow the first time, and needs no compiler."""
     return pytensor.config.change_flags(cxx="")
 
 
@@ -53,8 +53,8 @@ def free_names(model: pm.Model) -> list[str]:
 def compile_model(model: pm.Model) -> Any:
     """Compile log density and gradient with Numba.
 
-    Takes about 20 s the first time on a machine and 10 s once its cache is warm, whatever the number of rows. JAX would
-    compile in 3 s, but then takes 0.7 ms a gradient where Numba takes 0.02 (two cores, 17 observations). What follows
+    Takes about half a minute the first time on a machine and ten seconds once its cache is warm, whatever the number of
+    rows. JAX would compile in seconds, but a gradient of a small table then takes tens of times longer. What follows
     from the sampled variables is left to `sample`, which computes it for all draws at once.
     """
     # Shapes and starting points need no compiler either; but PyTensor fuses loops for Numba only where it sees a name.

@@ -104,7 +104,7 @@ class Priors:
 
     discrepancy: tuple[float, float] = (-2.3, 0.6)
     """log scale of the systematic error of an operation's roofline, common to all targets, and again of one target:
-    10 % (4-27 %). NeuSight's operators had about 12 % in all."""
+    10 % (4-27 %)."""
 
     discrepancy_length: float = 1.5
     """How far in the log of FLOP, bytes or parallelism that error carries: a factor of 4.5."""

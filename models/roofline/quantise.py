@@ -27,11 +27,11 @@ TILES = (
     (32, 32, 0.7),
     (16, 16, 1.2),
 )
-"""Rows, columns, and the log of what a tile of that size loses against the largest. Ratios of operand traffic to
-products (1/T_m + 1/T_n), to the power of a half: part of that traffic is hidden."""
+"""Rows, columns, and the log of what a tile of that size loses against the largest. Assumed, not measured: small tiles
+read their operands more often, large ones nearly hide it. What is wrong here is left to rates and discrepancy."""
 
 SOFTNESS = 8.0
-"""Inverse scale of the soft minimum, in log time."""
+"""Inverse scale of the soft minimum, in log time; assumed."""
 
 
 def log_inflation(table: pd.DataFrame, units: Floats) -> Floats:
