@@ -30,7 +30,7 @@ point_s = 0.05
 longest_share = 0.02
 target_relative_error = 0.05
 least_rounds = 5
-retries = 0
+retries = 10
 too_slow_s = 0.5
 [[probe]]
 name = "matmul"

@@ -26,7 +26,7 @@ scopes = ["all"]
 [budget]
 point_s = 0.05
 longest_share = 0.1
-retries = 0
+retries = 10
 timeout_s = {timeout_s}
 
 [[probe]]
