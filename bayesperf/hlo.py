@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bayesperf.errors import InputError
 
-__all__ = ["Computation", "Instruction", "Module", "parse", "shape_bytes", "shape_elements", "text_hash"]
+__all__ = [
+    "Computation",
+    "Instruction",
+    "Leaf",
+    "Module",
+    "leaves",
+    "parse",
+    "shape_bytes",
+    "shape_elements",
+    "text_hash",
+]
 
 _BITS = {
     "pred": 8, "s2": 2, "u2": 2, "s4": 4, "u4": 4, "s8": 8, "u8": 8, "s16": 16, "u16": 16, "s32": 32, "u32": 32,
@@ -17,7 +28,7 @@ _BITS = {
 }  # fmt: skip
 
 _SHAPE = re.compile(r"\b([a-z][a-z0-9]*)\[([0-9,<=]*)\]")
-_HEADER = re.compile(r"^(ENTRY\s+)?%?([\w.\-]+)\s*\(.*\)\s*->\s*.*\{\s*$")
+_HEADER = re.compile(r"^\s*(ENTRY\s+)?%?([\w.\-]+)\s*(?:\(.*\)\s*->\s*.*)?\{\s*$")
 _START = re.compile(r"^\s+(ROOT\s+)?%?([\w.\-]+)\s*=\s*")
 _CALLED = re.compile(
     r"\b(calls|body|condition|to_apply|branch_computations|true_computation|false_computation|called_computations)"
@@ -70,6 +81,11 @@ class Instruction:
         return shape_bytes(self.shape)
 
     @property
+    def elements(self) -> float:
+        """Elements of its result."""
+        return shape_elements(self.shape)
+
+    @property
     def custom_call_target(self) -> str | None:
         """Target of a ``custom-call``, else None."""
         found = re.search(r'custom_call_target="([^"]*)"', self.attributes)
@@ -100,10 +116,18 @@ class Computation:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A parsed module."""
+    """A parsed module: its computations by name, the entry's name, and the line that begins it."""
 
     computations: dict[str, Computation]
     entry: str
+    header: str = ""
+
+    @property
+    def devices(self) -> int:
+        """Devices that run it together: partitions times replicas."""
+        found = (re.search(rf"\b{name}=(\d+)", self.header) for name in ("num_partitions", "replica_count"))
+        partitions, replicas = (int(count[1]) if count else 1 for count in found)
+        return partitions * replicas
 
     def reachable(self, name: str) -> Iterator[Computation]:
         """A computation and all that it calls, directly or not, each once."""
@@ -137,6 +161,43 @@ class Module:
                 else:
                     pending.extend(called for _, called in instruction.called)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One array of a result type.
+
+    Parameters
+    ----------
+    kind
+        HLO element type, such as ``f32``.
+    dims
+        Size of each dimension.
+    """
+
+    kind: str
+    dims: tuple[int, ...]
+
+    @property
+    def elements(self) -> float:
+        """How many elements."""
+        return float(math.prod(self.dims))
+
+    @property
+    def item_bytes(self) -> float:
+        """Bytes of one element."""
+        return _bits(self.kind) / 8
+
+    @property
+    def bytes(self) -> float:
+        """Bytes of all."""
+        return self.elements * self.item_bytes
+
+
+def leaves(shape: str) -> list[Leaf]:
+    """Arrays of a result type, those of nested tuples in order; tokens and opaque values are none."""
+    found = ((kind, dims) for kind, dims in _SHAPE.findall(shape) if _bits(kind))
+    return [Leaf(kind, tuple(int(d.lstrip("<=")) for d in dims.split(",") if d)) for kind, dims in found]
 
 
 def shape_elements(shape: str) -> float:
@@ -186,14 +247,17 @@ def parse(text: str) -> Module:
         The text has no entry computation.
     """
     computations: dict[str, Computation] = {}
-    entry, current = None, None
+    entry, current, first = None, None, ""
     for line in text.splitlines():
+        if line.startswith("HloModule"):
+            first = line
+            continue
         header = _HEADER.match(line)
         if header and current is None:
             current = Computation(header[2], {})
             computations[header[2]] = current
             entry = header[2] if header[1] else entry
-        elif line.startswith("}"):
+        elif line.lstrip().startswith("}"):
             current = None
         elif current is not None:
             instruction = _instruction(line)
@@ -201,7 +265,7 @@ def parse(text: str) -> Module:
                 current.instructions[instruction.name] = instruction
     if entry is None:
         raise InputError("not the text of an HLO module: it has no ENTRY computation")
-    return Module(computations, entry)
+    return Module(computations, entry, first)
 
 
 def _instruction(line: str) -> Instruction | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bayesperf.cli.function import Function, TripCount, load_function, trip_counts_of
 from bayesperf.cli.options import Interval, Json, ProfileFile, Quiet, Seed
 from bayesperf.cli.output import Output
 from bayesperf.cli.summary import load
@@ -27,15 +29,25 @@ Without --out it is printed: a table on a terminal, CSV in a pipe.
 By default the interval is for a fresh campaign, one that was not measured; --campaign predicts for a measured one, and
 --mean for the average over campaigns.
 
+With --function, the workloads are the kernels of a JAX function, compiled here and not run. The callable takes no
+arguments and returns (fn, args); the result is the time of one run, and a row for each kernel.
+
 \b
     bayesperf predict host.nc workloads.csv
     bayesperf predict host.nc workloads.csv --target my-gpu --interval 0.5 --out predicted.csv
+    bayesperf predict host.nc --function train:step
 """
+
+LIMITS = ("p_compute", "p_memory", "p_communication", "p_overhead", "p_interference")
+LAUNCHES = ("wait", "queued", "none")
 
 
 def run(
     profile: ProfileFile,
-    workloads: Annotated[Path, typer.Argument(metavar="WORKLOADS", help="Workloads, CSV or Parquet.")],
+    workloads: Annotated[
+        Path | None, typer.Argument(metavar="WORKLOADS", help="Workloads, CSV or Parquet; or give --function.")
+    ] = None,
+    function: Function = None,
     target: Annotated[str | None, typer.Option("--target", help="Target; needed when the profile has several.")] = None,
     interval: Interval = 0.9,
     campaign: Annotated[
@@ -46,6 +58,10 @@ def run(
     allow_unconverged: Annotated[
         bool, typer.Option("--allow-unconverged", help="Predict although the diagnostics gate of the fit failed.")
     ] = False,
+    launch: Annotated[
+        str, typer.Option("--launch", help="Of a function: wait, queued (dispatch overlaps), or none.")
+    ] = "wait",
+    trip_count: TripCount = None,
     draws: Annotated[int, typer.Option("--draws", min=1, help="Draws per workload.")] = 1000,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="CSV or Parquet file to write.")] = None,
     seed: Seed = 0,
@@ -58,19 +74,32 @@ def run(
         raise InputError(f"--interval {interval:g} is not a probability between 0 and 1, such as 0.9")
     if out is not None and out.suffix not in (".csv", ".parquet"):
         raise InputError(f"{out}: predictions are written as CSV or Parquet; name the file *.csv or *.parquet")
+    if (workloads is None) == (function is None):
+        raise InputError("give WORKLOADS, a table, or --function module:callable: one of the two")
+    options = {
+        "campaign": campaign,
+        "stack": stack,
+        "mean": mean,
+        "draws": draws,
+        "seed": seed,
+        "allow_unconverged": allow_unconverged,
+    }
+    if workloads is not None:
+        _predict_table(profile, workloads, target, interval, out, output, options)
+    elif function is not None:
+        if launch not in LAUNCHES:
+            raise InputError(f"--launch is one of {', '.join(LAUNCHES)}, not {launch}")
+        trips = trip_counts_of(trip_count)
+        _predict_program(profile, function, target, interval, out, output, {**options, "launch": launch}, trips)
+
+
+def _predict_table(
+    profile: Path, workloads: Path, target: str | None, interval: float, out: Path | None, output: Output, options: Any
+) -> None:
     from bayesperf.store import read_workloads
 
     table = read_workloads(workloads)
-    prediction = load(profile).predict(
-        table,
-        target,
-        campaign=campaign,
-        stack=stack,
-        mean=mean,
-        draws=draws,
-        seed=seed,
-        allow_unconverged=allow_unconverged,
-    )
+    prediction = load(profile).predict(table, target, **options)
     predicted = prediction.to_frame(interval=interval)
     if "target" not in table:
         # The result has the workloads' own columns, and those of the prediction.
@@ -87,6 +116,63 @@ def run(
         show(predicted, output)
 
 
+def _predict_program(
+    profile: Path,
+    function: str,
+    target: str | None,
+    interval: float,
+    out: Path | None,
+    output: Output,
+    options: Any,
+    trips: Any,
+) -> None:
+    if not profile.is_file():
+        raise InputError(f"{profile}: no such file")
+    fn, args, kwargs = load_function(function)
+    from bayesperf.workloads.trace import workload
+
+    prediction = load(profile).predict_program(workload(fn, *args, trip_counts=trips, **kwargs), target, **options)
+    whole, kernels = prediction.to_frame(interval), prediction.by_kernel(interval)
+    for remark in prediction.notes:
+        output.note(f"note: {remark}")
+    if out is not None:
+        write(kernels, out)
+    program = whole.to_dict(orient="records")[0]
+    output.document({"program": program, "kernels": kernels, "notes": list(prediction.notes)})
+    if out is None:
+        show_kernels(kernels, output)
+    limit = max(LIMITS, key=lambda name: float(program[name]))
+    words = (
+        f"{function} on {program['target']}: {program['median_s']:.4g} s, {interval:.0%} between "
+        f"{program['lower_s']:.4g} and {program['upper_s']:.4g} s; {program[limit]:.0%} of it bound by "
+        f"{limit.removeprefix('p_')}; {program['supported_share']:.0%} of it inside of what was measured"
+    )
+    # A pipe gets the table alone.
+    tell = output.say if out is not None or sys.stdout.isatty() else output.note
+    tell(words)
+    if out is not None:
+        output.say(f"{out}: {len(kernels)} kernels, the launch among them")
+
+
+def show_kernels(kernels: pd.DataFrame, output: Output) -> None:
+    """Print a program's kernels, those that take longest first on a terminal, in their order in a pipe."""
+    if output.json or output.quiet:
+        return
+    if not sys.stdout.isatty():
+        kernels.to_csv(sys.stdout, index=False)
+        return
+    rows = [
+        (
+            row["instruction"], row["op"], row["dtype"], row["count"], row["flops"], row["bytes"], row["total_s"],
+            f"{row['share']:.1%}", max(LIMITS, key=lambda name: row[name]).removeprefix("p_"),
+            "yes" if row["supported"] else f"no: {row['unsupported_features']}",
+        )
+        for row in kernels.sort_values("share", ascending=False).to_dict(orient="records")
+    ]  # fmt: skip
+    columns = ["kernel", "op", "dtype", "count", "flops", "bytes", "total s", "share", "limit", "supported"]
+    output.table(columns, rows)
+
+
 def write(predicted: pd.DataFrame, out: Path) -> None:
     """Write predictions, atomically."""
     from bayesperf.store import atomic_write
@@ -99,20 +185,17 @@ def write(predicted: pd.DataFrame, out: Path) -> None:
 
 def show(predicted: pd.DataFrame, output: Output) -> None:
     """Print predictions: what matters on a terminal, everything in a pipe."""
-    import sys
-
     if output.json or output.quiet:
         return
     if not sys.stdout.isatty():
         predicted.to_csv(sys.stdout, index=False)
         return
-    limits = ["p_compute", "p_memory", "p_communication", "p_overhead", "p_interference"]
     shown = [c for c in ("op", "dtype", "flops", "bytes") if c in predicted]
     rows = [
         (
             *(row[c] for c in shown),
             *(row[c] for c in ("median_s", "lower_s", "upper_s")),
-            max(limits, key=lambda name: row[name]).removeprefix("p_"),
+            max(LIMITS, key=lambda name: row[name]).removeprefix("p_"),
             "yes" if row["supported"] else f"no: {row['unsupported_features']}",
         )
         for row in predicted.to_dict(orient="records")

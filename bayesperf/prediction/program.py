@@ -1,0 +1,274 @@
+"""The time of a whole program: its kernels' times added draw by draw.
+
+A program is a table of kernels with counts (`bayesperf.workload` makes one). The kernels are predicted together, from
+the same draws of the parameters and with one campaign effect, so that what is wrong for one is wrong for the others
+like it: the interval of the sum is not the sum of the intervals. What the model gets wrong about one configuration is
+drawn once and holds for each of its repeats; different configurations err independently.
+
+**Launches.** A program is dispatched once, on every platform: its kernels run chained, and what each costs beside its
+work is the model's overhead of a chained kernel, not of a launch. Where the host waits for the result
+(``launch="wait"``), the dispatch comes first and is added. Where it issues the next program meanwhile (``"queued"``),
+the dispatch overlaps with the kernels, and only the longer of the two counts. What a run allocates is part of its
+launch, where the target's allocations were measured.
+
+Kernels that touch scalars alone (``scalar``: counters of loops) take no time of their own: a chained kernel's overhead
+is measured in a loop that has them as well.
+
+Collectives are added to the kernels beside which they may run: with overlap, a program is faster than predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import xarray as xr
+
+from bayesperf.errors import InputError
+from bayesperf.model import LIMITS
+from bayesperf.prediction.predictive import Prediction
+from bayesperf.prediction.standins import stand_in
+from bayesperf.schema import validate_workloads
+
+if TYPE_CHECKING:
+    from bayesperf.prediction.profile import Profile
+
+__all__ = ["SUPPORTED", "Launch", "ProgramPrediction", "predict_program"]
+
+Launch = Literal["wait", "queued", "none"]
+
+SUPPORTED = 0.95
+"""Share of the predicted time, in kernels inside of what was measured, from which a program counts as supported."""
+
+SCALAR = "scalar"
+
+PAGE_BYTES = 4096.0
+"""Allocations below a page cost nothing that could be seen."""
+
+_OWN = ("count", "transcendentals", "footprint_bytes", "instruction", "source", "flags")
+"""Columns that do not tell one configuration from another."""
+
+
+class ProgramPrediction:
+    """Predictive distribution of the time of one run of a program, in seconds.
+
+    Named dims as in `bayesperf.prediction.predictive.Prediction`: ``draw``, ``quantile``, ``bound``, ``limit``,
+    ``kernel`` (position in the table given; the launch, if there is one, is the last).
+    """
+
+    def __init__(
+        self,
+        table: pd.DataFrame,
+        kernels: Prediction,
+        configuration: npt.NDArray[np.intp],
+        *,
+        launched: bool,
+        queued: bool,
+        notes: Sequence[str],
+    ):
+        self.table, self.kernels, self.notes = table, kernels, tuple(notes)
+        self._configuration, self._launched, self._queued = configuration, launched, queued
+        count = table["count"].to_numpy(float)
+        self._rows = kernels.draws.values[:, configuration] * count
+        self._weights = np.ones_like(self._rows)
+        if launched and queued:
+            busy = self._rows[:, :-1].sum(axis=1) >= self._rows[:, -1]
+            self._weights[:, :-1], self._weights[:, -1] = busy[:, None], ~busy
+        self._draws = (self._rows * self._weights).sum(axis=1)
+
+    @property
+    def draws(self) -> xr.DataArray:
+        """Times of one run, (draw,), s."""
+        return xr.DataArray(self._draws, dims=("draw",), attrs={"units": "s"})
+
+    @property
+    def kernel_draws(self) -> xr.DataArray:
+        """Time of each kernel, all its executions together, (draw, kernel), s."""
+        return xr.DataArray(self._rows, dims=("draw", "kernel"), attrs={"units": "s"})
+
+    def median(self) -> xr.DataArray:
+        """Predictive median, a scalar, s."""
+        return xr.DataArray(np.median(self._draws), attrs={"units": "s"})
+
+    def quantile(self, q: float | Sequence[float]) -> xr.DataArray:
+        """Predictive quantiles, (quantile,), or a scalar for a single one, s."""
+        levels = np.asarray(q, dtype=float)
+        if not ((levels >= 0) & (levels <= 1)).all():
+            raise InputError(f"quantiles lie between 0 and 1, not {q}")
+        values = np.quantile(self._draws, levels)
+        if levels.ndim == 0:
+            return xr.DataArray(values, attrs={"units": "s"})
+        return xr.DataArray(values, dims=("quantile",), coords={"quantile": levels}, attrs={"units": "s"})
+
+    def interval(self, probability: float = 0.9) -> xr.DataArray:
+        """Equal-tailed predictive interval, (bound,) with bounds ``lower`` and ``upper``, s."""
+        if not 0 < probability < 1:
+            raise InputError(f"an interval's probability lies between 0 and 1, not {probability}")
+        tail = (1.0 - probability) / 2.0
+        values = np.quantile(self._draws, [tail, 1.0 - tail])
+        attrs = {"units": "s", "probability": probability}
+        return xr.DataArray(values, dims=("bound",), coords={"bound": ["lower", "upper"]}, attrs=attrs)
+
+    def cdf(self, time_s: float) -> float:
+        """Probability that a run takes at most `time_s`."""
+        return float((self._draws <= float(time_s)).mean())
+
+    @property
+    def shares(self) -> xr.DataArray:
+        """Mean share of each kernel in the time of a run, (kernel,); they sum to 1."""
+        return xr.DataArray((self._rows * self._weights / self._draws[:, None]).mean(axis=0), dims=("kernel",))
+
+    @property
+    def limits(self) -> xr.DataArray:
+        """Share of the run's time that is bound by each limit, (limit,); they sum to 1."""
+        names = [name for name in LIMITS if name in self.kernels.parts.terms]
+        largest = np.argmax(np.stack([self.kernels.parts.terms[name] for name in names]), axis=0)
+        largest = largest[:, self._configuration]
+        share = self._rows * self._weights / self._draws[:, None]
+        values = np.zeros(len(LIMITS))
+        for at, name in enumerate(names):
+            values[LIMITS.index(name)] = (share * (largest == at)).sum(axis=1).mean()
+        return xr.DataArray(values, dims=("limit",), coords={"limit": list(LIMITS)})
+
+    @property
+    def supported_share(self) -> float:
+        """Share of the predicted time in kernels that lie inside of what was measured of the target."""
+        inside = self.kernels.support.inside[self._configuration]
+        return float(self.shares.values[inside].sum())
+
+    @property
+    def supported(self) -> bool:
+        """Whether `supported_share` is at least `SUPPORTED`."""
+        return self.supported_share >= SUPPORTED
+
+    def by_kernel(self, interval: float = 0.9) -> pd.DataFrame:
+        """One row per kernel, and one for the launch.
+
+        Returns
+        -------
+        DataFrame
+            The table's columns; ``predicted_as`` (the measured operation that stands in for it, where its own was not
+            measured); the prediction's columns for **one** execution, as `Prediction.to_frame` has them;
+            ``total_s`` (median time of all its executions) and ``share`` of the run's time.
+        """
+        frame = self.kernels.to_frame(interval).iloc[self._configuration].reset_index(drop=True)
+        new = [name for name in frame.columns if name not in self.table or name == "interval"]
+        return self.table.drop(columns="interval", errors="ignore").assign(
+            predicted_as=frame["op"].to_numpy(),
+            **{name: frame[name].to_numpy() for name in new if name != "statistic"},
+            total_s=np.median(self._rows, axis=0),
+            share=self.shares.values,
+        )
+
+    def to_frame(self, interval: float = 0.9) -> pd.DataFrame:
+        """The program in one row: the contract's columns of a prediction, ``supported_share`` and how many kernels."""
+        bounds, limits = self.interval(interval).values, self.limits.values
+        kernels = self.table.iloc[:-1] if self._launched else self.table
+        executed = kernels["count"]
+        row: dict[str, Any] = {
+            "target": self.kernels.workloads["target"].iloc[0],
+            "kernels": len(kernels),
+            "executions": float(executed.sum()),
+            "flops": float((kernels["flops"] * executed).sum()),
+            "bytes": float((kernels["bytes"] * executed).sum()),
+            "median_s": float(self.median()),
+            "lower_s": float(bounds[0]),
+            "upper_s": float(bounds[1]),
+            "interval": interval,
+            **{f"p_{name}": float(value) for name, value in zip(LIMITS, limits, strict=True)},
+            "supported": self.supported,
+            "supported_share": self.supported_share,
+        }
+        return pd.DataFrame([row])
+
+
+def predict_program(
+    profile: Profile,
+    workloads: pd.DataFrame,
+    target: str | None = None,
+    *,
+    launch: Launch = "wait",
+    seed: int = 0,
+    **options: Any,
+) -> ProgramPrediction:
+    """Predict the time of a program; see `bayesperf.Profile.predict_program`."""
+    if launch not in get_args(Launch):
+        raise InputError(f"launch is one of {', '.join(get_args(Launch))}, not {launch!r}")
+    table = _checked(workloads)
+    target = profile.one_target(table, target)
+    measured = set(profile.table.loc[profile.table["target"] == target, "op"])
+    notes = _notes(table)
+    rows, swapped = _stood_in(table, measured)
+    if launch != "none":
+        added = pd.DataFrame([_launch({str(k): v for k, v in table.attrs.items()}, measured)])
+        table, rows = (pd.concat([frame, added], ignore_index=True) for frame in (table, rows))
+    keys = [name for name in rows.columns if name not in _OWN]
+    configuration = rows.groupby(keys, dropna=False, sort=False).ngroup().to_numpy()
+    unique = rows.iloc[np.unique(configuration, return_index=True)[1]][keys].reset_index(drop=True)
+    kernels = profile.predict(unique, target, seed=seed, **options)
+    return ProgramPrediction(
+        table, kernels, configuration.astype(np.intp), launched=launch != "none", queued=launch == "queued",
+        notes=[*kernels.notes, *swapped, *notes],
+    )  # fmt: skip
+
+
+def _checked(workloads: pd.DataFrame) -> pd.DataFrame:
+    attrs = dict(getattr(workloads, "attrs", {}))
+    table = validate_workloads(workloads, source="program")
+    if "count" not in table:
+        table = table.assign(count=1.0)
+    count = table["count"].to_numpy(dtype=float, na_value=np.nan)
+    if np.isnan(count).any():
+        loops = ", ".join(attrs.get("unknown_trip_counts", [])) or "a loop"
+        raise InputError(
+            f"nobody knows how often {loops} runs: give workload(..., trip_counts=) a number, or set the column "
+            "count of these rows"
+        )
+    if (count < 0).any():
+        raise InputError("the column count holds how often a kernel runs: at least 0")
+    table = table[(count > 0) & (table["op"] != SCALAR).to_numpy()].reset_index(drop=True)
+    if not len(table):
+        raise InputError("the program has no kernels: nothing of it is left to predict")
+    table.attrs = attrs
+    return table
+
+
+def _notes(table: pd.DataFrame) -> list[str]:
+    notes = list(table.attrs.get("notes", []))
+    check = table.attrs.get("cross_check", {})
+    if check.get("explained") is False:
+        notes.append(f"counts differ from XLA's cost analysis (ratio {check['flops_ratio']:.3g}) for no known reason")
+    if "message_bytes" in table and table["message_bytes"].notna().any():
+        notes.append("collectives are added to the kernels: what runs beside them makes a program faster")
+    return notes
+
+
+def _stood_in(table: pd.DataFrame, measured: set[str]) -> tuple[pd.DataFrame, list[str]]:
+    """Kernels under the operation that predicts them, timed as chained; and what was put in whose place."""
+    share = table["transcendentals"] / table["flops"].where(table["flops"] > 0) if "transcendentals" in table else None
+    functions = np.zeros(len(table)) if share is None else share.fillna(0.0).to_numpy(float)
+    ops = [stand_in(str(op), float(f), measured) for op, f in zip(table["op"], functions, strict=True)]
+    swapped = sorted({(old, new) for old, new in zip(table["op"], ops, strict=True) if old != new})
+    notes = [f"{old} was not measured: predicted as {new}, which runs alike" for old, new in swapped]
+    rows = table.assign(op=pd.Series(ops, dtype=object), statistic=pd.Series(["slope"] * len(table), dtype=object))
+    return rows, notes
+
+
+def _launch(attrs: Mapping[str, Any], measured: set[str]) -> dict[str, Any]:
+    """The row of a launch: with what a run allocates where that was measured, else of an empty program."""
+    fresh = float(attrs.get("output_bytes", 0.0)) + float(attrs.get("temporary_bytes", 0.0))
+    row: dict[str, Any] = {
+        "op": "dispatch",
+        "dtype": "float32",
+        "flops": 0.0,
+        "bytes": 0.0,
+        "n_devices": float(attrs.get("n_devices", 1)),
+        "count": 1.0,
+        "instruction": "launch",
+    }
+    if fresh >= PAGE_BYTES and "allocation" in measured:
+        row |= {"op": "allocation", "bytes": fresh, "working_set_bytes": fresh}
+    return row

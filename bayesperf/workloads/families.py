@@ -1,0 +1,130 @@
+"""What a kernel is called: the operation family that models and probes know it by, and its element type.
+
+A kernel that touches no more than a cache line is ``scalar``: counters of loops and the like. Any other is named after
+the operation in it that decides how it runs, the first of these that it holds:
+
+1. ``attention``: a library call that is one, or two products with an exponential between them in one kernel
+2. ``conv1d``, ``conv2d``, ``conv3d``: a convolution
+3. ``matmul``: a product; ``matvec``: one with a vector
+4. ``fft``, ``sort``, ``cholesky``, ``triangular_solve``, ``scatter_random``
+5. ``embedding``: a gather of pieces of at least a cache line; ``gather_random``: of smaller ones
+6. ``softmax``: reductions by maximum and by sum and an exponential; ``layer_norm``: a sum and a reciprocal root
+7. ``reduce``: any other reduction (windows too)
+8. ``elementwise``: arithmetic on values
+9. ``stream_copy``: values that are only moved or converted
+
+Library calls and operations that are none of these are called ``custom_call_<target>`` and ``<opcode>``; collectives as
+in `bayesperf.collectives`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from bayesperf.hlo import Computation, Instruction, leaves
+from bayesperf.workloads.attributes import dimensions
+from bayesperf.workloads.flops import ARITHMETIC, FUNCTIONS, LOGIC
+from bayesperf.workloads.traffic import Content
+
+__all__ = ["dtype_of", "family_of"]
+
+LINE_BYTES = 64.0
+
+DTYPES: Mapping[str, str] = {
+    "pred": "bool", "bf16": "bfloat16", "f16": "float16", "f32": "float32", "f64": "float64",
+    "c64": "float32", "c128": "float64", "s8": "int8", "u8": "uint8", "s16": "int16", "u16": "uint16",
+    "s32": "int32", "u32": "uint32", "s64": "int64", "u64": "uint64", "s4": "int4", "u4": "uint4",
+}  # fmt: skip
+"""Element types, named as in the table; complex values by their parts, whose arithmetic is done."""
+
+NAMED = ("fft", "sort", "cholesky", "triangular-solve")
+
+
+def dtype_of(kind: str) -> str:
+    """The table's name of an HLO element type; all eight-bit floats are one."""
+    if kind.startswith("f8"):
+        return "float8"
+    return DTYPES.get(kind, kind or "unknown")
+
+
+def family_of(instruction: Instruction, body: Computation, content: Content) -> str:
+    """Operation family of a kernel."""
+    target = instruction.custom_call_target
+    moved = sum(access.bytes for access in [*content.reads, *content.writes])
+    if moved <= LINE_BYTES and not target and not content.unknown:
+        return "scalar"
+    found = _by_product(content) or _by_operation(body, content)
+    if found:
+        return found
+    if target:
+        return _library(target)
+    if content.unknown:
+        return slug(content.unknown[0])
+    if content.opcodes.keys() & {"reduce", "reduce-window", "select-and-scatter", "map"}:
+        return _by_reduction(content)
+    if content.tally.flops > 0 and content.opcodes.keys() & (ARITHMETIC | FUNCTIONS | LOGIC):
+        return "elementwise"
+    return "stream_copy"
+
+
+def _by_product(content: Content) -> str | None:
+    families = [product.family for product in content.products]
+    if not families:
+        return None
+    if "attention" in families or (families.count("matmul") > 1 and "exponential" in content.opcodes):
+        return "attention"
+    largest = max(content.products, key=lambda product: product.flops)
+    if largest.family == "matmul" and min(largest.shape["m"], largest.shape["n"]) <= 1:
+        return "matvec"
+    return largest.family
+
+
+def _by_operation(body: Computation, content: Content) -> str | None:
+    for opcode in NAMED:
+        if opcode in content.opcodes:
+            return opcode.replace("-", "_")
+    if "scatter" in content.opcodes:
+        return "scatter_random"
+    gathers = [i for i in body.instructions.values() if i.opcode == "gather"]
+    if gathers and "reduce" not in content.opcodes:
+        return "embedding" if max(map(_piece, gathers)) >= LINE_BYTES else "gather_random"
+    return None
+
+
+def _piece(gather: Instruction) -> float:
+    """Bytes of one piece that a gather takes."""
+    sizes, kinds = dimensions(gather, "slice_sizes"), leaves(gather.shape)
+    count = 1.0
+    for size in sizes:
+        count *= size
+    return count * (kinds[0].item_bytes if kinds else 0.0)
+
+
+def _by_reduction(content: Content) -> str:
+    if {"maximum", "add"} <= content.reducers and "exponential" in content.opcodes:
+        return "softmax"
+    if "add" in content.reducers and content.opcodes.keys() & {"rsqrt", "sqrt"}:
+        return "layer_norm"
+    return "reduce"
+
+
+def _library(target: str) -> str:
+    for pattern, family in (
+        (r"potrf|cholesky", "cholesky"),
+        (r"getrf|lu_pivots", "lu"),
+        (r"geqrf|householder", "qr"),
+        (r"trsm|triangular", "triangular_solve"),
+        (r"softmax", "softmax"),
+        (r"layer_?norm|norm", "layer_norm"),
+        (r"sort|topk|top_k", "sort"),
+        (r"fft", "fft"),
+    ):
+        if re.search(pattern, target, re.IGNORECASE):
+            return family
+    return f"custom_call_{slug(target)}"
+
+
+def slug(name: str) -> str:
+    """A name in lower case, with underscores for all else."""
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")

@@ -1,0 +1,118 @@
+"""From kernels to the workload table: one row for each.
+
+Columns of the contract, and:
+
+=================== ===== ==============================================================================================
+``count``                 executions in one run of the program; NaN inside a loop whose trip count nobody knows
+``transcendentals``       function values among ``flops``
+``footprint_bytes`` byte  what one execution touches (``working_set_bytes`` is what is touched between two uses of its
+                          data, see `bayesperf.workloads.reuse`)
+``instruction``           name of the HLO instruction
+``source``                name of the JAX operation it was made from
+``flags``                 ``unknown-flops`` (no formula: ``flops`` says nothing), ``unknown-trip-count``, ``branch``
+                          (the heaviest of a conditional), joined by ``+``
+=================== ===== ==============================================================================================
+
+Of a program that several devices run together, ``flops``, ``bytes``, working set and parallelism are totals over the
+devices, and those of one rank where there are messages, as in measurement tables.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from bayesperf.hlo import Module, leaves
+from bayesperf.workloads.attributes import source
+from bayesperf.workloads.families import dtype_of, family_of
+from bayesperf.workloads.products import Product
+from bayesperf.workloads.reuse import WorkingSet, working_sets
+from bayesperf.workloads.schedule import Kernel, Loop
+from bayesperf.workloads.traffic import body_of, results_of
+
+__all__ = ["LEADING", "tabulate"]
+
+LEADING = ("op", "dtype", "flops", "bytes", "working_set_bytes", "parallelism", "message_bytes", "n_devices")
+"""Columns that every table has, in their order; shape columns and those of the module's head follow."""
+
+TRAILING = ("count", "transcendentals", "footprint_bytes", "instruction", "source", "flags")
+
+EXACT = ("high", "f32_f32_f32", "x3", "x6", "x9")
+"""What marks a product of float32 operands that is not done in tf32."""
+
+
+def tabulate(module: Module, program: Loop, *, tf32: bool = False) -> pd.DataFrame:
+    """One row per kernel, in the order they run.
+
+    Parameters
+    ----------
+    module, program
+        The optimised program and its kernels.
+    tf32
+        Whether products of float32 operands are done in tf32 unless something else is asked for.
+    """
+    sets = working_sets(program)
+    rows = [_row(module, kernel, sets.get(id(kernel)), tf32) for kernel in program.kernels()]
+    shapes = dict.fromkeys(key for row in rows for key in row if key not in (*LEADING, *TRAILING))
+    return pd.DataFrame(rows, columns=[*LEADING, *shapes, *TRAILING])
+
+
+def _row(module: Module, kernel: Kernel, working: WorkingSet | None, tf32: bool) -> dict[str, Any]:
+    flags = ["unknown-trip-count"] if kernel.loops else []
+    flags += ["branch"] if kernel.branch else []
+    common = {"count": kernel.count, "instruction": kernel.instruction.name, "source": source(kernel.instruction)}
+    if kernel.message is not None:
+        message = kernel.message
+        return {
+            "op": message.op,
+            "dtype": dtype_of(message.kind),
+            "flops": 0.0,
+            "bytes": message.bytes,
+            "working_set_bytes": message.bytes,
+            "parallelism": message.elements,
+            "message_bytes": message.message_bytes,
+            "n_devices": float(message.ranks),
+            **common,
+            "transcendentals": 0.0,
+            "footprint_bytes": message.bytes,
+            "flags": "+".join(flags) or None,
+        }
+    content, devices = kernel.content, float(module.devices)
+    assert content is not None
+    body = body_of(module, kernel.computation, kernel.instruction)
+    flags += ["unknown-flops"] if content.unknown else []
+    largest = max(content.products, key=lambda product: product.flops, default=None)
+    moved = sum(access.bytes for access in [*content.reads, *content.writes])
+    results = results_of(kernel.instruction)
+    return {
+        "op": family_of(kernel.instruction, body, content),
+        "dtype": _dtype(kernel, largest, tf32),
+        "flops": content.tally.flops * devices,
+        "bytes": moved * devices,
+        "working_set_bytes": (working.reuse if working else moved) * devices,
+        "parallelism": max((leaf.elements for leaf in results), default=1.0) * devices,
+        "message_bytes": math.nan,
+        "n_devices": devices,
+        **(largest.shape if largest else {}),
+        **common,
+        "transcendentals": content.tally.functions * devices,
+        "footprint_bytes": (working.footprint if working else moved) * devices,
+        "flags": "+".join(flags) or None,
+    }
+
+
+def _dtype(kernel: Kernel, product: Product | None, tf32: bool) -> str:
+    """Element type of a product's operands as stored; of other kernels, the one that most of its bytes have."""
+    if product is not None:
+        name = dtype_of(product.kind)
+        asked = product.precision
+        relaxed = "tf32" in asked or (tf32 and not any(word in asked for word in EXACT))
+        return "tf32" if name == "float32" and relaxed else name
+    weights: dict[str, float] = {}
+    known = kernel.computation.instructions
+    given = [leaf for name in kernel.instruction.operands if name in known for leaf in leaves(known[name].shape)]
+    for leaf in [*results_of(kernel.instruction), *given]:
+        weights[leaf.kind] = weights.get(leaf.kind, 0.0) + leaf.bytes
+    return dtype_of(max(weights, key=lambda kind: weights[kind])) if weights else "unknown"
