@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bayesperf.store import concat as concat
     from bayesperf.store import read_measurements as read_measurements
     from bayesperf.store import write_measurements as write_measurements
+    from bayesperf.workloads.trace import workload as workload
 
 # name -> where it lives; sub-packages map to themselves.
 _LAZY = {
@@ -31,6 +32,7 @@ _LAZY = {
     "fit": "bayesperf.prediction.fit:fit",
     "Profile": "bayesperf.prediction.profile:Profile",
     "load_profile": "bayesperf.prediction.profile:load_profile",
+    "workload": "bayesperf.workloads.trace:workload",
     "datasets": "bayesperf.datasets",
 }
 

@@ -28,6 +28,7 @@ LAYERS = (
     ("schema", "plugins", "hlo"),
     ("store",),
     ("specs", "probe", "collectives", "model", "dataset", "configurations"),
+    ("workloads",),
     ("measure",),
     ("quality",),
     ("formats",),

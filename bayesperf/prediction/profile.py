@@ -21,6 +21,7 @@ from bayesperf.schema import validate_workloads
 from bayesperf.specs import check_targets
 
 if TYPE_CHECKING:
+    from bayesperf.prediction.program import Launch, ProgramPrediction
     from bayesperf.validation.result import Validation
 
 __all__ = ["LEARNED", "Profile", "load_profile"]
@@ -214,6 +215,78 @@ class Profile:
         )
         notes = (*predicted.notes, *unseen_operations(self.table, table))
         return Prediction(table, replace(predicted, notes=notes), support_of(self.table, table), rng)
+
+    def predict_program(
+        self,
+        workloads: pd.DataFrame,
+        target: str | None = None,
+        *,
+        launch: Launch = "wait",
+        campaign: str | None = None,
+        stack: str | None = None,
+        mean: bool = False,
+        draws: int = 1000,
+        seed: int = 0,
+        targets: pd.DataFrame | None = None,
+        allow_unconverged: bool = False,
+    ) -> ProgramPrediction:
+        """Predict the time of one run of a program, all of its kernels together.
+
+        Parameters
+        ----------
+        workloads
+            Its kernels, as `bayesperf.workload` makes them: workload columns, and ``count`` (1 where absent).
+        target
+            Where it runs; else the table's ``target`` column, else the only target of the profile.
+        launch
+            ``wait``: the host dispatches the program and waits for its result; ``queued``: it issues the next one
+            meanwhile, so that dispatch overlaps with the kernels; ``none``: the kernels alone.
+        campaign, stack, mean, draws, seed, targets, allow_unconverged
+            As for `predict`.
+
+        Raises
+        ------
+        InputError
+            A kernel whose ``count`` is not known, or several targets.
+        UnconvergedError, UnknownNameError, TableError
+            As for `predict`.
+        """
+        from bayesperf.prediction.program import predict_program
+
+        return predict_program(
+            self,
+            workloads,
+            target,
+            launch=launch,
+            campaign=campaign,
+            stack=stack,
+            mean=mean,
+            draws=draws,
+            seed=seed,
+            targets=targets,
+            allow_unconverged=allow_unconverged,
+        )
+
+    def one_target(self, workloads: pd.DataFrame, target: str | None = None) -> str:
+        """The target that all of `workloads` run on.
+
+        Raises
+        ------
+        InputError
+            They name several, or none where the profile has several.
+        """
+        named = [str(name) for name in self._with_target(workloads, target)["target"].unique()]
+        if len(named) > 1:
+            raise InputError(f"a program runs on one target, the table names {', '.join(named)}: pass target=")
+        return named[0]
+
+    def refuse_unconverged(self, allowed: bool) -> None:
+        """Raise UnconvergedError where the diagnostics gate failed, unless that is `allowed`."""
+        if not (self.converged or allowed):
+            reasons = "; ".join(warnings_of([check for check in self.gate if not check.passed]))
+            raise UnconvergedError(
+                f"this profile is unconverged: {reasons}. Pass allow_unconverged=True to see its draws"
+            )
 
     def _with_target(self, table: pd.DataFrame, target: str | None) -> pd.DataFrame:
         if target is not None:
