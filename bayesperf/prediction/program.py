@@ -224,8 +224,8 @@ def _checked(workloads: pd.DataFrame) -> pd.DataFrame:
     if np.isnan(count).any():
         loops = ", ".join(attrs.get("unknown_trip_counts", [])) or "a loop"
         raise InputError(
-            f"nobody knows how often {loops} runs: give workload(..., trip_counts=) a number, or set the column "
-            "count of these rows"
+            f"nobody knows how often {loops} runs: give workload(..., trip_counts=) or --trip-count a number, or set "
+            "the column count of these rows"
         )
     if (count < 0).any():
         raise InputError("the column count holds how often a kernel runs: at least 0")

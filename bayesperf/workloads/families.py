@@ -11,7 +11,7 @@ the operation in it that decides how it runs, the first of these that it holds:
 6. ``softmax``: reductions by maximum and by sum and an exponential; ``layer_norm``: a sum and a reciprocal root
 7. ``reduce``: any other reduction (windows too)
 8. ``elementwise``: arithmetic on values
-9. ``stream_copy``: values that are only moved or converted
+9. ``stream_copy``: values that are only moved or converted; ``strided_read``: taken out of a strided slice
 
 Library calls and operations that are none of these are called ``custom_call_<target>`` and ``<opcode>``; collectives as
 in `bayesperf.collectives`.
@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from bayesperf.hlo import Computation, Instruction, leaves
 from bayesperf.workloads.attributes import dimensions
 from bayesperf.workloads.flops import ARITHMETIC, FUNCTIONS, LOGIC
-from bayesperf.workloads.traffic import Content
+from bayesperf.workloads.traffic import Content, is_strided
 
 __all__ = ["dtype_of", "family_of"]
 
@@ -65,7 +65,7 @@ def family_of(instruction: Instruction, body: Computation, content: Content) -> 
         return _by_reduction(content)
     if content.tally.flops > 0 and content.opcodes.keys() & (ARITHMETIC | FUNCTIONS | LOGIC):
         return "elementwise"
-    return "stream_copy"
+    return "strided_read" if any(map(is_strided, body.instructions.values())) else "stream_copy"
 
 
 def _by_product(content: Content) -> str | None:

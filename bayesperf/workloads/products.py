@@ -98,9 +98,10 @@ def _matmul(lhs: Leaf, rhs: Leaf, contract: tuple[Sequence[int], Sequence[int]],
     """A product from its operands: contracted dimensions of both, batch dimensions of the left."""
     k, b = _pick(lhs.dims, contract[0]), _pick(lhs.dims, batch)
     m, n = lhs.elements / max(k * b, 1.0), rhs.elements / max(k * b, 1.0)
-    flops = 2.0 * b * m * n * k * _factor(lhs.kind)
+    plain = 2.0 * b * m * n * k
     shape = {"m": m, "n": n, "k": k, **({"batch": b} if b > 1 else {})}
-    return Product("matmul", flops, lhs.kind, shape, flops)
+    # XLA counts a complex product as if it were a real one.
+    return Product("matmul", plain * _factor(lhs.kind), lhs.kind, shape, plain)
 
 
 def _dot(instruction: Instruction, given: Sequence[Leaf]) -> Product:
@@ -120,8 +121,8 @@ def _fields(product: Product) -> dict[str, Any]:
 
 def _resized(product: Product, **sizes: float) -> Product:
     shape = {**product.shape, **sizes}
-    flops = 2.0 * shape.get("batch", 1.0) * shape["m"] * shape["n"] * shape["k"] * _factor(product.kind)
-    return Product(product.family, flops, product.kind, shape, flops, product.precision)
+    plain = 2.0 * shape.get("batch", 1.0) * shape["m"] * shape["n"] * shape["k"]
+    return Product(product.family, plain * _factor(product.kind), product.kind, shape, plain, product.precision)
 
 
 def _precision(instruction: Instruction) -> str:
@@ -167,10 +168,10 @@ def _convolution(instruction: Instruction, given: Sequence[Leaf]) -> Product | N
         pairs *= count * dim.size if dim.base_dilation == 1 else _holes(dim, count)[0]
         inside *= _inside(dim, count, lhs.dims[at])
     channels = rhs.dims[labels.rhs["i"]]
-    each = 2.0 * out.dims[labels.out["b"]] * out.dims[labels.out["f"]] * channels * _factor(lhs.kind)
+    each = 2.0 * out.dims[labels.out["b"]] * out.dims[labels.out["f"]] * channels
     shape = _conv_shape(labels, lhs, rhs, out, number(instruction, "feature_group_count"))
     family, precision = f"conv{max(len(spatial), 1)}d", _precision(instruction)
-    return Product(family, each * pairs, lhs.kind, shape, each * inside, precision)
+    return Product(family, each * pairs * _factor(lhs.kind), lhs.kind, shape, each * inside, precision)
 
 
 def _conv_shape(labels: ConvLabels, lhs: Leaf, rhs: Leaf, out: Leaf, groups: int) -> dict[str, float]:

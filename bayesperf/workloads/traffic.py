@@ -9,6 +9,7 @@ Of an operand, the needed values are read; a result is written once, of a buffer
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -16,7 +17,7 @@ from bayesperf.hlo import Computation, Instruction, Leaf, Module, leaves
 from bayesperf.workloads.flops import Tally, tally
 from bayesperf.workloads.products import Product, product_of
 
-__all__ = ["Access", "Content", "body_of", "content_of", "in_place", "results_of"]
+__all__ = ["Access", "Content", "body_of", "content_of", "in_place", "is_strided", "results_of"]
 
 _SLICES = ("slice", "dynamic-slice", "gather")
 _VIEWS = ("bitcast", "reshape", "copy", "convert", "transpose")
@@ -35,7 +36,8 @@ class Access:
     bytes
         Read or written, byte.
     span
-        What these lie in, byte: the whole buffer where they are spread over it (gather, scatter), else what they are.
+        What these lie in, byte: the whole buffer where they are spread over it (gather, scatter, strided slice), else
+        what they are.
     moving
         Whether another part is used in every iteration of a loop.
     """
@@ -297,7 +299,7 @@ def _add_reads(body: Computation, operand_of: dict[str, str], needed: dict[str, 
         name = operand_of[parameter.name]
         moved = parameter.bytes * amount / size
         users = list(_users(body, parameter))
-        spread = any(user.opcode in ("gather", "scatter") for user in users)
+        spread = any(user.opcode in ("gather", "scatter") or is_strided(user) for user in users)
         moving = bool(users) and all(user.opcode == "dynamic-slice" for user in users)
         access = Access(name, moved, parameter.bytes if spread else moved, moving)
         if name not in seen or seen[name].bytes < moved:
@@ -310,6 +312,12 @@ def _add_reads(body: Computation, operand_of: dict[str, str], needed: dict[str, 
             if amount > 0:
                 moved = constant.bytes * amount / constant.elements
                 content.reads.append(Access(constant.name, moved, moved))
+
+
+def is_strided(instruction: Instruction) -> bool:
+    """Whether a slice leaves out elements between those that it takes."""
+    steps = re.findall(r"\[\d+:\d+:(\d+)\]", instruction.attributes) if instruction.opcode == "slice" else []
+    return any(int(step) > 1 for step in steps)
 
 
 def _users(body: Computation, instruction: Instruction) -> Iterator[Instruction]:

@@ -201,6 +201,75 @@ def test_predict_prints_csv_into_a_pipe_and_json_on_demand(here: Cli, fitted: Pa
     assert [row["median_s"] for row in json.loads(again.out)] == pytest.approx(first["median_s"].tolist())
 
 
+STEP = """
+import jax
+import jax.numpy as jnp
+
+
+def step():
+    x = jax.ShapeDtypeStruct((256, 256), jnp.float32)
+    return (lambda x, w: jnp.tanh(x @ w)), (x, x)
+
+
+def loop():
+    x = jax.ShapeDtypeStruct((256, 256), jnp.float32)
+    until = lambda x: jax.lax.while_loop(lambda x: x[0, 0] < 1, lambda x: x @ x, x)
+    return until, (x,), {}
+
+
+def nothing():
+    return None
+"""
+
+
+def test_predict_of_a_function(here: Cli, fitted: Path) -> None:
+    (fitted / "program_of_mine.py").write_text(STEP)
+    done = here("predict", "profile.nc", "--function", "program_of_mine:step", "--json")
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
+    program, kernels = document["program"], document["kernels"]
+    assert program["flops"] == 2 * 256**3 + 256**2
+    assert program["lower_s"] < program["median_s"] < program["upper_s"]
+    assert [kernel["op"] for kernel in kernels] == ["matmul", "elementwise", "dispatch"]
+    assert kernels[1]["predicted_as"] == "elementwise"
+    assert sum(kernel["share"] for kernel in kernels) == pytest.approx(1.0)
+    piped = here("predict", "profile.nc", "--function", "program_of_mine:step", "--launch", "none", "--out", "k.csv")
+    assert "2 kernels" in piped.out
+    assert pd.read_csv(fitted / "k.csv")["instruction"].tolist() == [k["instruction"] for k in kernels[:2]]
+
+
+def test_a_loop_without_a_known_end_needs_its_trip_count(here: Cli, fitted: Path) -> None:
+    (fitted / "program_of_mine.py").write_text(STEP)
+    refused = here("predict", "profile.nc", "--function", "program_of_mine:loop")
+    assert refused.code == 2
+    assert "trip_counts" in refused.err
+    told = here("predict", "profile.nc", "--function", "program_of_mine:loop", "--trip-count", "7", "--json")
+    assert told.code == 0, told.err
+    assert json.loads(told.out)["program"]["flops"] >= 7 * 2 * 256**3
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        (("--function", "program_of_mine"), "module:callable"),
+        (("--function", "no_such_module:step"), "no module named"),
+        (("--function", "program_of_mine:other"), "no callable 'other'"),
+        (("--function", "program_of_mine:nothing"), "returns NoneType"),
+        (("--function", "program_of_mine:step", "--launch", "never"), "wait, queued, none"),
+        (("--function", "program_of_mine:step", "--trip-count", "x"), "LOOP=N"),
+        (("w.csv", "--function", "program_of_mine:step"), "one of the two"),
+        ((), "one of the two"),
+    ],
+    ids=lambda v: " ".join(v) if isinstance(v, tuple) else "",
+)
+def test_a_function_that_cannot_be_had_is_refused(here: Cli, fitted: Path, args: tuple[str, ...], problem: str) -> None:
+    (fitted / "program_of_mine.py").write_text(STEP)
+    (fitted / "w.csv").write_text(WORKLOADS)
+    done = here("predict", "profile.nc", *args)
+    assert done.code == 2
+    assert problem in done.err
+
+
 def test_a_wider_interval_is_wider(here: Cli, fitted: Path) -> None:
     (fitted / "w.csv").write_text(WORKLOADS)
     widths = []
