@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bayesperf.prediction.fit import fit as fit
     from bayesperf.prediction.profile import Profile as Profile
     from bayesperf.prediction.profile import load_profile as load_profile
+    from bayesperf.programs.evidence import evidence as evidence
     from bayesperf.specs import read_targets as read_targets
     from bayesperf.store import concat as concat
     from bayesperf.store import read_measurements as read_measurements
@@ -33,6 +34,7 @@ _LAZY = {
     "Profile": "bayesperf.prediction.profile:Profile",
     "load_profile": "bayesperf.prediction.profile:load_profile",
     "workload": "bayesperf.workloads.trace:workload",
+    "evidence": "bayesperf.programs.evidence:evidence",
     "datasets": "bayesperf.datasets",
 }
 

@@ -128,7 +128,19 @@ def top(
 
 def build() -> typer.Typer:
     """Assemble the application; loads no library but the parser."""
-    from bayesperf.cli import characterize, doctor, fit, import_, listing, measure, merge, predict, report, validate
+    from bayesperf.cli import (
+        characterize,
+        doctor,
+        explain,
+        fit,
+        import_,
+        listing,
+        measure,
+        merge,
+        predict,
+        report,
+        validate,
+    )
 
     app = typer.Typer(
         name="bayesperf",
@@ -145,6 +157,7 @@ def build() -> typer.Typer:
         ("measure", measure, "Run probes; needs no inference library."),
         ("fit", fit, "Fit a model to measurements."),
         ("predict", predict, "Predict how long workloads take."),
+        ("explain", explain, "Measure a program by profiler, beside its prediction."),
         ("validate", validate, "Compare a profile with measurements it has not seen."),
         ("report", report, "Write a profile's report."),
         ("import", import_, "Read other tools' outputs into the table."),

@@ -127,6 +127,9 @@ class ProgramPrediction:
         names = [name for name in LIMITS if name in self.kernels.parts.terms]
         largest = np.argmax(np.stack([self.kernels.parts.terms[name] for name in names]), axis=0)
         largest = largest[:, self._configuration]
+        if self._launched:
+            # Whatever a launch waits for, dispatch or fresh pages: it is what a run costs beside its kernels.
+            largest[:, -1] = names.index("overhead") if "overhead" in names else largest[:, -1]
         share = self._rows * self._weights / self._draws[:, None]
         values = np.zeros(len(LIMITS))
         for at, name in enumerate(names):
@@ -155,6 +158,8 @@ class ProgramPrediction:
             ``total_s`` (median time of all its executions) and ``share`` of the run's time.
         """
         frame = self.kernels.to_frame(interval).iloc[self._configuration].reset_index(drop=True)
+        if self._launched:
+            frame.loc[frame.index[-1], [f"p_{name}" for name in LIMITS]] = [float(n == "overhead") for n in LIMITS]
         new = [name for name in frame.columns if name not in self.table or name == "interval"]
         return self.table.drop(columns="interval", errors="ignore").assign(
             predicted_as=frame["op"].to_numpy(),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -14,7 +15,7 @@ from bayesperf.workloads.crosscheck import cross_check
 from bayesperf.workloads.schedule import Loop, schedule
 from bayesperf.workloads.table import tabulate
 
-__all__ = ["from_hlo", "workload"]
+__all__ = ["CompiledProgram", "compiled_program", "counted", "from_hlo", "workload"]
 
 Trips = Mapping[str, float] | float | None
 
@@ -39,14 +40,44 @@ def workload(fn: Callable[..., Any], /, *args: Any, trip_counts: Trips = None, *
     -------
     DataFrame
         The contract's workload columns and those of `bayesperf.workloads.table`. ``attrs`` holds ``platform``,
-        ``n_devices``, ``output_bytes`` and ``temporary_bytes`` (what a run allocates), ``unknown_trip_counts``,
-        ``notes``, ``hlo_hash``, and ``cross_check``: agreement with XLA's own cost analysis, and what makes the
-        difference.
+        ``module`` (its name in HLO), ``n_devices``, ``output_bytes`` and ``temporary_bytes`` (what a run allocates),
+        ``unknown_trip_counts``, ``notes``, ``hlo_hash``, and ``cross_check``: agreement with XLA's own cost analysis,
+        and what makes the difference.
 
     Raises
     ------
     InputError
         The function cannot be traced or compiled with these arguments, or a trip count names no loop.
+    """
+    return counted(compiled_program(fn, args, kwargs), trip_counts=trip_counts)
+
+
+@dataclass(frozen=True)
+class CompiledProgram:
+    """A function that was compiled for some arguments.
+
+    Parameters
+    ----------
+    call
+        The jitted function.
+    compiled
+        Its executable.
+    donates
+        Whether it may overwrite any of its arguments.
+    """
+
+    call: Callable[..., Any]
+    compiled: Any
+    donates: bool
+
+
+def compiled_program(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> CompiledProgram:
+    """Trace and compile a function; nothing is run.
+
+    Raises
+    ------
+    InputError
+        It is no function, or cannot be traced or compiled with these arguments.
     """
     import jax
 
@@ -54,15 +85,25 @@ def workload(fn: Callable[..., Any], /, *args: Any, trip_counts: Trips = None, *
         raise InputError(f"a function is needed, this is a {type(fn).__name__}: workload(fn, *args)")
     jitted = fn if hasattr(fn, "lower") else jax.jit(fn)
     try:
-        compiled = jitted.lower(*args, **kwargs).compile()
+        lowered = jitted.lower(*args, **kwargs)
+        compiled = lowered.compile()
     except (TypeError, ValueError, NotImplementedError, jax.errors.JaxRuntimeError) as error:
         name = getattr(fn, "__name__", "the function")
         raise InputError(f"{name} cannot be compiled with these arguments: {error}") from error
+    donated = [leaf for leaf in jax.tree.leaves(lowered.args_info) if getattr(leaf, "donated", False)]
+    return CompiledProgram(jitted, compiled, bool(donated))
+
+
+def counted(program: CompiledProgram, *, trip_counts: Trips = None) -> pd.DataFrame:
+    """The workload table of a compiled program; see `workload`."""
+    import jax
+
+    compiled = program.compiled
     text = compiled.as_text()
     if not text:
         raise InputError("this backend does not show its optimised program (compiled.as_text() is empty)")
-    device = jax.devices()[0] if not compiled.input_shardings[0] else None
-    device = device or next(iter(jax.tree.leaves(compiled.input_shardings)[0].device_set))
+    shardings = jax.tree.leaves(compiled.input_shardings)
+    device = next(iter(shardings[0].device_set)) if shardings else jax.devices()[0]
     table = from_hlo(
         text, platform=device.platform, tf32=_has_tf32(device), trip_counts=trip_counts, analysis=_analysis(compiled)
     )
@@ -110,6 +151,7 @@ def from_hlo(
     root = module.computations[module.entry].root
     table.attrs = {
         "platform": platform,
+        "module": _module_name(module.header),
         "n_devices": module.devices,
         "output_bytes": sum(leaf.bytes for leaf in leaves(root.shape)),
         "temporary_bytes": 0.0,
@@ -119,6 +161,11 @@ def from_hlo(
         "cross_check": cross_check(program, analysis).to_dict(),
     }
     return table
+
+
+def _module_name(header: str) -> str:
+    words = header.replace(",", " ").split()
+    return words[1] if len(words) > 1 else ""
 
 
 def _checked(trips: Trips) -> Trips:

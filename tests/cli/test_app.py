@@ -31,6 +31,7 @@ VERBS = (
     "fit",
     "predict",
     "validate",
+    "explain",
     "report",
     "import",
     "merge",

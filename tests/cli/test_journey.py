@@ -238,6 +238,22 @@ def test_predict_of_a_function(here: Cli, fitted: Path) -> None:
     assert pd.read_csv(fitted / "k.csv")["instruction"].tolist() == [k["instruction"] for k in kernels[:2]]
 
 
+def test_explain_a_function(here: Cli, fitted: Path) -> None:
+    (fitted / "program_of_mine.py").write_text(STEP)
+    args = ("explain", "profile.nc", "--function", "program_of_mine:step", "--runs", "3")
+    done = here(*args, "--json", "--out", "e.csv")
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
+    seen = {kernel["instruction"]: kernel for kernel in document["kernels"]}
+    assert seen["launch"]["measured_s"] > 0
+    assert [kernel["executions"] for kernel in seen.values()] == [1.0] * 3
+    assert document["program"]["unattributed_share"] < 0.05
+    assert pd.read_csv(fitted / "e.csv")["held_back"].notna().all()
+    refused = here("explain", "profile.nc")
+    assert refused.code == 2
+    assert "--function module:callable" in refused.err
+
+
 def test_a_loop_without_a_known_end_needs_its_trip_count(here: Cli, fitted: Path) -> None:
     (fitted / "program_of_mine.py").write_text(STEP)
     refused = here("predict", "profile.nc", "--function", "program_of_mine:loop")

@@ -1,0 +1,135 @@
+"""What a trace of the profiler says of a program: which operation ran when, on which device, in which run.
+
+Read through ``jax.profiler.ProfileData``. On CPU, operations are events of the host's threads that carry ``hlo_op``; on
+GPU they are events of the streams of planes ``/device:GPU:n``, on TPU of the line ``XLA Ops`` of planes
+``/device:TPU:n``. Runs are the events of an annotation that the host made around each.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bayesperf.errors import MeasurementError
+
+__all__ = ["MARK", "Operation", "Run", "covered", "read_runs", "runs_of"]
+
+MARK = "bayesperf_run"
+"""Name of the annotation around one run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One execution of one HLO instruction; times in seconds since the trace began."""
+
+    name: str
+    start_s: float
+    end_s: float
+    device: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the program as the host saw it, and the operations that ran in it; seconds since the trace began."""
+
+    start_s: float
+    end_s: float
+    operations: tuple[Operation, ...]
+
+    @property
+    def seconds(self) -> float:
+        """How long the host waited for it."""
+        return self.end_s - self.start_s
+
+
+def covered(spans: Iterable[tuple[float, float]]) -> float:
+    """Length of the union of intervals."""
+    total, until = 0.0, -float("inf")
+    for start, end in sorted(spans):
+        total += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return total
+
+
+def read_runs(folder: Path, module: str) -> list[Run]:
+    """Runs of a program in the trace that was written into a folder.
+
+    Parameters
+    ----------
+    folder
+        Where ``jax.profiler.trace`` wrote.
+    module
+        Name of the HLO module.
+
+    Raises
+    ------
+    MeasurementError
+        ``no-trace``: there is none, or it holds no run or no operation of this program.
+    """
+    from jax.profiler import ProfileData
+
+    files = sorted(folder.rglob("*.xplane.pb"))
+    if not files:
+        raise MeasurementError("no-trace", "the profiler wrote no trace (*.xplane.pb)")
+    runs = runs_of(ProfileData.from_file(str(files[-1])), module)
+    if not any(run.operations for run in runs):
+        raise MeasurementError(
+            "no-trace", f"the trace holds no operation of {module}: this backend does not report them"
+        )
+    return runs
+
+
+def runs_of(data: Any, module: str) -> list[Run]:
+    """Runs of a program in a profile, in order; see `read_runs`."""
+    marks: list[tuple[float, float]] = []
+    operations: list[Operation] = []
+    with warnings.catch_warnings():
+        # On first use JAX's bindings make types that Python 3.13 calls deprecated; where warnings are errors, that one
+        # ends the process from inside of them.
+        warnings.filterwarnings("ignore", message="builtin type .* has no __module__ attribute")
+        for plane in data.planes:
+            _collect(plane, module, marks, operations)
+    operations.sort(key=lambda operation: operation.start_s)
+    return [
+        Run(start, end, tuple(o for o in operations if o.end_s > start and o.start_s < end))
+        for start, end in sorted(marks)
+    ]
+
+
+def _collect(plane: Any, module: str, marks: list[tuple[float, float]], operations: list[Operation]) -> None:
+    device = plane.name if plane.name.startswith("/device:") else "/host"
+    for line in plane.lines:
+        if device != "/host" and not _has_operations(line.name):
+            continue
+        for event in line.events:
+            if event.name == MARK or event.name.startswith(f"{MARK}#"):
+                marks.append((event.start_ns / 1e9, event.end_ns / 1e9))
+                continue
+            found = _operation(event, device, module)
+            if found is not None:
+                operations.append(found)
+
+
+def _has_operations(line: str) -> bool:
+    """Whether a device's line holds single operations: other lines repeat them, grouped by module or by name."""
+    return line == "XLA Ops" or line.startswith("Stream") or "Async" in line
+
+
+def _operation(event: Any, device: str, module: str) -> Operation | None:
+    stats = dict(event.stats)
+    name = stats.get("hlo_op")
+    if name is None and device != "/host":
+        # Traces of TPUs name an event by the text of its instruction.
+        found = re.match(r"%?([\w.\-]+)\s*=", event.name)
+        name = found[1] if found else None
+    if name is None:
+        return None
+    of = str(stats.get("hlo_module", module))
+    if not re.fullmatch(rf"{re.escape(module)}(\(.*\)|\.\d+)?", of):
+        return None
+    where = f"{device}:{stats['device_ordinal']}" if "device_ordinal" in stats else device
+    return Operation(str(name).lstrip("%"), event.start_ns / 1e9, event.end_ns / 1e9, where)
