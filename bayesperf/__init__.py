@@ -36,6 +36,7 @@ _LAZY = {
     "workload": "bayesperf.workloads.trace:workload",
     "evidence": "bayesperf.programs.evidence:evidence",
     "datasets": "bayesperf.datasets",
+    "checks": "bayesperf.checks",
 }
 
 __all__ = ["__version__", *_LAZY]

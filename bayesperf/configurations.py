@@ -59,11 +59,20 @@ class Configurations:
     within: npt.NDArray[np.float64]
 
 
-def configurations(table: pd.DataFrame) -> Configurations:
-    """Summarise the repeats of a checked measurement table that carries ids."""
+def configurations(table: pd.DataFrame, code: npt.NDArray[np.intp] | None = None) -> Configurations:
+    """Summarise the repeats of a checked measurement table that carries ids.
+
+    Parameters
+    ----------
+    table
+        Measurements.
+    code
+        Configuration of each row, 0 to n - 1, (row,); rows that agree in all of `KEYS` when None.
+    """
     table = table.reset_index(drop=True)
-    keys = [name for name in KEYS if name in table]
-    code = table.groupby(keys, dropna=False, sort=False).ngroup().to_numpy()
+    if code is None:
+        keys = [name for name in KEYS if name in table]
+        code = np.asarray(table.groupby(keys, dropna=False, sort=False).ngroup(), dtype=np.intp)
     log_time = np.log(table["time_s"].to_numpy(float))
     by = pd.Series(log_time).groupby(code, sort=True)
     count = by.count().to_numpy(float)

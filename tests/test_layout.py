@@ -36,6 +36,7 @@ LAYERS = (
     ("prediction",),
     ("validation",),
     ("programs",),
+    ("checks",),
     ("report",),
     ("characterize", "batch"),
     ("cli", "__main__"),
@@ -157,7 +158,7 @@ def test_arrows_run_one_way() -> None:
 
 
 def test_only_inference_prediction_and_models_name_the_libraries_of_inference() -> None:
-    allowed = {"inference", "prediction", "validation", "models", "programs", "report", "batch"}
+    allowed = {"inference", "prediction", "validation", "models", "programs", "checks", "report", "batch"}
     wrong = [
         f"{name} imports {imported}"
         for name, path in modules()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,16 @@ from bayesperf.errors import InferenceError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["SamplerSettings", "compile_model", "deriver", "free_names", "log_densities", "sample", "sample_prior"]
+__all__ = [
+    "SamplerSettings",
+    "compile_model",
+    "deriver",
+    "free_names",
+    "joint_likelihood",
+    "log_densities",
+    "sample",
+    "sample_prior",
+]
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,7 @@ def sample(
     seed: int,
     progress: bool,
     cores: int | None = None,
+    derive: Callable[[xr.Dataset], xr.Dataset] | None = None,
 ) -> xr.DataTree:
     """Sample the posterior.
 
@@ -85,6 +95,8 @@ def sample(
         Show nutpie's progress bar.
     cores
         Chains that run at a time; all that the process may use, when None.
+    derive
+        What `deriver` made of the model, where it is sampled many times; made here when None.
 
     Returns
     -------
@@ -119,7 +131,8 @@ def sample(
     # Message objects have no NetCDF type.
     stats = stats.drop_vars([name for name in stats.data_vars if stats[name].dtype == object])
     posterior = tree["posterior"].to_dataset()
-    return xr.DataTree.from_dict({"posterior": posterior.merge(deriver(model)(posterior)), "sample_stats": stats})
+    derived = (derive or deriver(model))(posterior)
+    return xr.DataTree.from_dict({"posterior": posterior.merge(derived), "sample_stats": stats})
 
 
 def deriver(model: pm.Model) -> Callable[[xr.Dataset], xr.Dataset]:
@@ -159,6 +172,19 @@ def log_densities(model: pm.Model, tree: xr.DataTree) -> xr.DataTree:
     return xr.DataTree.from_dict(
         {group: _labelled(model, variables, results, posterior) for group, variables in groups.items()}
     )
+
+
+def joint_likelihood(model: pm.Model) -> Callable[[xr.Dataset, Mapping[str, Any]], xr.DataArray]:
+    """Compile the joint log likelihood of other data, given by the names of the model's `pm.Data`, (chain, draw)."""
+    plain = remove_value_transforms(model)
+    function = _vectorised(plain.value_vars, plain.logp(vars=plain.observed_RVs, sum=False))
+
+    def evaluate(posterior: xr.Dataset, data: Mapping[str, Any]) -> xr.DataArray:
+        pm.set_data(dict(data), model=plain)
+        terms = _labelled(plain, plain.observed_RVs, iter(function(posterior)), posterior)
+        return terms.to_stacked_array("term", ["chain", "draw"]).sum("term")
+
+    return evaluate
 
 
 def _vectorised(variables: Sequence[Any], terms: Sequence[Any]) -> Callable[[xr.Dataset], list[Any]]:

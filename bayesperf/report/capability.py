@@ -84,6 +84,7 @@ def capability_page(
         "parameters": parameters,
         "learned": sum(p["learned"] for p in parameters),
         "gate": content.gate(profile.gate),
+        "poor_fits": content.poor_fits(profile),
         "caveats": content.stated(profile.facts.get("caveats")),
         "facts": flatten({k: v for k, v in profile.facts.items() if k not in ("caveats", "targets")}),
         "failures": content.failures(failures),

@@ -18,7 +18,18 @@ if TYPE_CHECKING:
     from bayesperf.prediction.profile import Profile
     from bayesperf.validation.result import Validation
 
-__all__ = ["INTERVAL", "banners", "failures", "gate", "headlines", "heldout", "parameters", "stated", "transfer"]
+__all__ = [
+    "INTERVAL",
+    "banners",
+    "failures",
+    "gate",
+    "headlines",
+    "heldout",
+    "parameters",
+    "poor_fits",
+    "stated",
+    "transfer",
+]
 
 INTERVAL = 0.9
 """Probability of every interval in a report."""
@@ -263,6 +274,14 @@ def gate(checks: Sequence[Any]) -> list[dict[str, Any]]:
         for c in checks
     ]
     return sorted(entries, key=lambda entry: entry["passed"])
+
+
+def poor_fits(profile: Profile) -> list[str]:
+    """Fitted operations that the model does not describe, a sentence each."""
+    # The checks bring the libraries of inference, which a page alone does not need.
+    from bayesperf import checks
+
+    return checks.poor_fits(profile)
 
 
 # Failures and caveats.

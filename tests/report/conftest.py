@@ -44,6 +44,7 @@ class SimulatedProfile:
     converged: bool = True
     model_name: str = "roofline"
     evidence: Sequence[str] | None = None
+    poor_fits: Sequence[str] = ()
     facts: dict[str, Any] = field(
         default_factory=lambda: {
             "versions": {"bayesperf": "0.1.0", "pymc": None},
@@ -208,6 +209,12 @@ def validation_of(table: pd.DataFrame, verdicts: Sequence[str] = ("fails", "unde
         }
     )
     return SimulatedValidation(groups, rows, scores)
+
+
+@pytest.fixture(autouse=True)
+def simulated_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Poor fits are those that a simulated profile says it has: there is no posterior to look for them in."""
+    monkeypatch.setattr("bayesperf.report.content.poor_fits", lambda profile: list(profile.poor_fits))
 
 
 @pytest.fixture

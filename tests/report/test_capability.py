@@ -108,6 +108,13 @@ def test_caveats_are_stated(page: Page) -> None:
     assert "exchangeable" in page.text
 
 
+def test_poor_fits_are_told_where_there_are_any(page: Page, table: pd.DataFrame, make_profile: Make) -> None:
+    assert "not described" not in page.text
+    lines = ["3 of 14 fitted configurations of matmul on a box lie outside"]
+    text = Page(capability_page(make_profile(table, poor_fits=lines))).text
+    assert text.index("Fitted, but not described") < text.index(lines[0]) < text.index("Caveats", text.index(lines[0]))
+
+
 def test_without_held_out_measurements_the_report_says_so(table: pd.DataFrame, make_profile: Make) -> None:
     text = Page(capability_page(make_profile(table))).text
     assert "Nothing is known of how far this profile transfers" in text
