@@ -113,7 +113,7 @@ def _library(target: str) -> str:
     for pattern, family in (
         (r"potrf|cholesky", "cholesky"),
         (r"getrf|lu_pivots", "lu"),
-        (r"geqrf|householder", "qr"),
+        (r"geqrf|gqr|householder", "qr"),
         (r"trsm|triangular", "triangular_solve"),
         (r"softmax", "softmax"),
         (r"layer_?norm|norm", "layer_norm"),

@@ -43,12 +43,14 @@ LOGIC = frozenset({"and", "or", "xor", "not"})
 
 ELEMENTWISE = FUNCTIONS | ARITHMETIC | LOGIC
 
-UNCOUNTED = frozenset({"compare", "convert", "is-finite", "real", "imag", "complex", "reduce-precision"})
+UNCOUNTED = frozenset(
+    {"compare", "convert", "bitcast-convert", "is-finite", "real", "imag", "complex", "reduce-precision"}
+)
 """Elementwise operations that XLA's analysis counts and we do not."""
 
 FREE = UNCOUNTED | frozenset(
     {
-        *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "bitcast-convert", "reshape", "broadcast"),
+        *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "reshape", "broadcast"),
         *("iota", "transpose", "copy", "copy-start", "copy-done", "slice", "dynamic-slice", "dynamic-update-slice"),
         *("gather", "concatenate", "pad", "reverse", "sort", "topk", "optimization-barrier", "partition-id"),
         *("replica-id", "after-all", "get-dimension-size", "set-dimension-size", "add-dependency", "domain"),
@@ -195,7 +197,11 @@ def _special(instruction: Instruction, given: Sequence[Leaf]) -> Tally:
         real = word(instruction, "fft_type") in ("RFFT", "IRFFT")
         elements = max(leaf.elements for leaf in (given[0], leaves(instruction.shape)[0]))
         depth = math.log2(n) if n > 1 else 0.0
-        return Tally((2.5 if real else 5.0) * elements * depth, xla=8.0 * elements * depth)
+        # XLA multiplies the depths of several dimensions, and takes the operand's elements, real or complex.
+        depths = math.prod(math.log2(length) for length in lengths)
+        return Tally((2.5 if real else 5.0) * elements * depth, xla=8.0 * given[0].elements * depths)
+    if re.search(r"sort|topk", target):
+        return Tally()
     if not given:
         return Tally(known=False)
     rows, columns = given[0].dims[-2:] if len(given[0].dims) >= 2 else (0, 0)
@@ -206,7 +212,7 @@ def _special(instruction: Instruction, given: Sequence[Leaf]) -> Tally:
     if opcode == "triangular-solve" or "trsm" in target:
         sides = given[1].elements / max(batch * rows, 1.0)
         return Tally(batch * rows**2 * sides)
-    if "getrf" in target or "geqrf" in target:
+    if re.search(r"getrf|geqrf|(or|un)gqr", target):
         factor = 1.0 if "getrf" in target else 2.0
         return Tally(batch * factor * small**2 * (large - small / 3.0))
     return Tally(known=False)

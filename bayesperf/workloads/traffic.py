@@ -10,7 +10,7 @@ Of an operand, the needed values are read; a result is written once, of a buffer
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from bayesperf.hlo import Computation, Instruction, Leaf, Module, leaves
@@ -177,6 +177,7 @@ def _needs(module: Module, body: Computation) -> tuple[dict[str, float], set[str
             updated.add(update.name)
             needed[update.name] = update.elements
     order = _ordered(body)
+    given = _given(order)
     for instruction in reversed(order):
         amount = needed.get(instruction.name, 0.0)
         if amount <= 0 or instruction.opcode == "tuple":
@@ -190,9 +191,21 @@ def _needs(module: Module, body: Computation) -> tuple[dict[str, float], set[str
             else:
                 more = _needed(body, instruction, at, operand, amount)
             needed[name] = min(operand.elements, needed.get(name, 0.0) + more)
-            if instruction.name in data and not _is_index(body, instruction, at):
+            # Positions that are only compared (``iota < n``) make a mask.
+            what = not _is_index(body, instruction, at) and (instruction.opcode != "compare" or name in given)
+            if what and instruction.name in data:
                 data.add(name)
     return needed, data
+
+
+def _given(order: Sequence[Instruction]) -> set[str]:
+    """Instructions that depend on arrays that the kernel is given, and not on positions alone."""
+    found: set[str] = set()
+    for instruction in order:
+        array = instruction.opcode in ("parameter", "constant") and instruction.elements > 1
+        if array or any(name in found for name in instruction.operands):
+            found.add(instruction.name)
+    return found
 
 
 def _ordered(body: Computation) -> list[Instruction]:
@@ -220,7 +233,7 @@ def _needed(body: Computation, user: Instruction, at: int, operand: Instruction,
     """Values that `amount` values of `user` need of its operand number `at`."""
     if user.opcode in ("dynamic-update-slice", "scatter"):
         return operand.elements
-    if _is_index(body, user, at) and user.opcode != "compare":
+    if _is_index(body, user, at):
         return operand.elements
     if user.opcode in (*_SLICES, "broadcast", "pad"):
         return min(amount, operand.elements)
@@ -243,7 +256,7 @@ def _overwrites(module: Module, scatter: Instruction) -> bool:
 
 
 def _is_index(body: Computation, user: Instruction, at: int) -> bool:
-    """Whether operand `at` says where, and not what: indices, and integers that are only compared."""
+    """Whether operand `at` says where, and not what."""
     if user.opcode == "dynamic-slice":
         return at > 0
     if user.opcode == "dynamic-update-slice":
@@ -252,11 +265,6 @@ def _is_index(body: Computation, user: Instruction, at: int) -> bool:
         return at == 1
     if user.opcode == "scatter":
         return at == (len(user.operands) - 1) // 2
-    if user.opcode == "compare":
-        kinds = {
-            leaf.kind for n in user.operands if n in body.instructions for leaf in leaves(body.instructions[n].shape)
-        }
-        return all(kind[0] in "su" or kind == "pred" for kind in kinds)
     return False
 
 
@@ -266,13 +274,15 @@ def _count(
     known = body.instructions
     shapes = [known[name].shape for name in inner.operands if name in known]
     update = inner.opcode in ("dynamic-update-slice", "scatter")
-    found = tally(module, inner, shapes, None if update else needed)
+    whole = tally(module, inner, shapes)
+    found = whole if update else tally(module, inner, shapes, needed)
     if not is_data:
-        # Where things are, not what they are: no work of the program, but XLA counts it.
-        found = Tally(xla=found.xla)
-    content.tally += found
+        # Where things are, not what they are: no work of the program.
+        found = Tally()
+    # XLA counts both, and every value whether it is needed or not.
+    content.tally += replace(found, xla=whole.xla)
     content.opcodes[inner.opcode] = content.opcodes.get(inner.opcode, 0.0) + needed
-    if not found.known:
+    if not whole.known:
         content.unknown.append(inner.custom_call_target or inner.opcode)
     if inner.opcode == "reduce":
         content.reducers |= {i.opcode for _, name in inner.called for i in module.within(name)}
