@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from bayesperf.measure.run import measure as measure
+    from bayesperf.prediction.diff import diff as diff
     from bayesperf.prediction.fit import fit as fit
     from bayesperf.prediction.profile import Profile as Profile
     from bayesperf.prediction.profile import load_profile as load_profile
@@ -31,6 +32,7 @@ _LAZY = {
     "concat": "bayesperf.store:concat",
     "read_targets": "bayesperf.specs:read_targets",
     "fit": "bayesperf.prediction.fit:fit",
+    "diff": "bayesperf.prediction.diff:diff",
     "Profile": "bayesperf.prediction.profile:Profile",
     "load_profile": "bayesperf.prediction.profile:load_profile",
     "workload": "bayesperf.workloads.trace:workload",

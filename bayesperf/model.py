@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ import pandas as pd
 if TYPE_CHECKING:
     import pymc as pm
 
-__all__ = ["LIMITS", "Draws", "Floats", "PerformanceModel", "Predicted", "Quantity", "Request"]
+__all__ = ["LIMITS", "Draws", "Floats", "PerformanceModel", "Predicted", "Prepared", "Quantity", "Request"]
 
 Floats = npt.NDArray[np.float64]
 Draws = Mapping[str, Floats]
@@ -113,6 +113,31 @@ class Quantity:
     rows: npt.NDArray[np.intp]
 
 
+class Prepared(Protocol):
+    """One kind of workload on one target, ready to be predicted again and again at other sizes.
+
+    `code` is NumPy and quick; `predict` consists of operations that JAX can trace and compile.
+    """
+
+    @property
+    def parameters(self) -> Any:
+        """Draws of what `predict` needs: a tree of arrays, first axis the draw."""
+
+    @property
+    def tail(self) -> Floats:
+        """Degrees of freedom of the noise, (draw,)."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the reader must know, as in `Predicted`."""
+
+    def code(self, sizes: Mapping[str, Floats]) -> Any:
+        """Code workloads given by their numeric columns, (row,) each: a tree of arrays whose first axis is the row."""
+
+    def predict(self, parameters: Any, coded: Any) -> tuple[Any, Any, Any]:
+        """Log time, scale of misfit and scale of repeats as in `Predicted`, (draw, row) each, from coded rows."""
+
+
 class PerformanceModel(ABC):
     """A hierarchical model of execution times. Implementations are stateless: all state is in `encode`'s result."""
 
@@ -150,6 +175,21 @@ class PerformanceModel(ABC):
         UnknownNameError
             A target that was neither measured nor has a spec sheet, or an unknown campaign.
         """
+
+    def prepare(
+        self,
+        encoded: Any,
+        draws: Draws,
+        workload: Mapping[str, Any],
+        request: Request,
+        targets: pd.DataFrame | None,
+        rng: np.random.Generator,
+    ) -> Prepared | None:
+        """Prepare predictions of workloads like `workload` (its target, its texts) at other sizes.
+
+        None, as here, where a model has no prepared form; everything else of a profile works without one.
+        """
+        return None
 
     @abstractmethod
     def quantities(self, encoded: Any, draws: Draws) -> list[Quantity]:

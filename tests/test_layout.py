@@ -47,7 +47,12 @@ CATALOGUE_MAY_IMPORT = frozenset(
     {"errors", "schema", "plugins", "store", "specs", "probe", "collectives", "model", "dataset", "configurations"}
 )
 
-DELEGATES = {("prediction", "validation"), ("prediction", "inference"), ("validation", "report")}
+DELEGATES = {
+    ("prediction", "validation"),
+    ("prediction", "inference"),
+    ("validation", "report"),
+    ("prediction", "report"),
+}
 """The stated exception: methods of the profile that import when called."""
 
 

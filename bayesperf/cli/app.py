@@ -130,6 +130,8 @@ def build() -> typer.Typer:
     """Assemble the application; loads no library but the parser."""
     from bayesperf.cli import (
         characterize,
+        compare,
+        diff,
         doctor,
         explain,
         fit,
@@ -159,6 +161,8 @@ def build() -> typer.Typer:
         ("predict", predict, "Predict how long workloads take."),
         ("explain", explain, "Measure a program by profiler, beside its prediction."),
         ("validate", validate, "Compare a profile with measurements it has not seen."),
+        ("compare", compare, "Say which target is faster, and how sure that is."),
+        ("diff", diff, "Say what moved between two profiles of one target."),
         ("report", report, "Write a profile's report."),
         ("import", import_, "Read other tools' outputs into the table."),
         ("merge", merge, "Join measurement tables."),

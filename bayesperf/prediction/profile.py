@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -16,15 +17,22 @@ from bayesperf.inference.diagnostics import Check, passed, warnings_of
 from bayesperf.inference.infer import Inference
 from bayesperf.model import Draws, PerformanceModel, Request
 from bayesperf.prediction.predictive import Prediction
-from bayesperf.prediction.support import support_of, unseen_operations
+from bayesperf.prediction.support import Reach, reach_of, support_of, unseen_operations
 from bayesperf.schema import validate_workloads
 from bayesperf.specs import check_targets
 
 if TYPE_CHECKING:
+    from bayesperf.prediction.chunks import FrameOptions
+    from bayesperf.prediction.compare import CompareOptions, Comparison
+    from bayesperf.prediction.predictor import Predictor, PredictorOptions
     from bayesperf.prediction.program import Launch, ProgramPrediction
     from bayesperf.validation.result import Validation
+    from bayesperf.validation.watcher import Watcher, WatchOptions
 
-__all__ = ["LEARNED", "Profile", "load_profile"]
+__all__ = ["LEARNED", "Profile", "Workloads", "frame_of", "load_profile"]
+
+Workloads = pd.DataFrame | Mapping[str, Any] | Iterable[Mapping[str, Any]]
+"""A table, one workload as a mapping, or several."""
 
 LEARNED = 0.5
 """Contraction from which a parameter counts as learned from the table; below it is the prior that speaks."""
@@ -41,6 +49,7 @@ class Profile:
 
     def __init__(self, inference: Inference):
         self.inference = inference
+        self._drawn: dict[tuple[str, int | None], Draws] = {}
 
     @property
     def tree(self) -> xr.DataTree:
@@ -72,6 +81,11 @@ class Profile:
         """Its registered name."""
         return self.model.name
 
+    @functools.cached_property
+    def reach(self) -> dict[str, Reach]:
+        """What was measured of every target."""
+        return reach_of(self.table)
+
     @property
     def gate(self) -> list[Check]:
         """The diagnostics gate, check by check."""
@@ -96,11 +110,26 @@ class Profile:
             ``posterior`` or ``prior``.
         limit
             At most so many, evenly spaced over all; every one when None.
+
+        Returns
+        -------
+        mapping
+            Read-only arrays, kept for the next call.
         """
-        data = self.tree[group].to_dataset().stack(sample=("chain", "draw")).transpose("sample", ...)
-        n = data.sizes["sample"]
+        # Stacking the chains takes longer than predicting one workload.
+        if (group, limit) not in self._drawn:
+            self._drawn[group, limit] = self._stacked(group, limit)
+        return self._drawn[group, limit]
+
+    def _stacked(self, group: str, limit: int | None) -> Draws:
+        data = self.tree[group].to_dataset().transpose("chain", "draw", ...)
+        n = data.sizes["chain"] * data.sizes["draw"]
         chosen = np.arange(n) if limit is None or limit >= n else np.linspace(0, n - 1, limit).round().astype(int)
-        return {str(name): np.asarray(values.values[chosen], dtype=float) for name, values in data.data_vars.items()}
+        joined = {str(name): v.to_numpy().reshape(n, *v.shape[2:]) for name, v in data.data_vars.items()}
+        found = {name: np.asarray(values[chosen], dtype=float) for name, values in joined.items()}
+        for values in found.values():
+            values.setflags(write=False)
+        return found
 
     def parameters(self, interval: float = 0.9) -> pd.DataFrame:
         """Named parameters with their posterior, their prior and what was learned.
@@ -151,7 +180,7 @@ class Profile:
 
     def predict(
         self,
-        workloads: pd.DataFrame | Mapping[str, Any] | Iterable[Mapping[str, Any]],
+        workloads: Workloads,
         target: str | None = None,
         *,
         campaign: str | None = None,
@@ -194,27 +223,23 @@ class Profile:
         TableError
             A workload lacks a required column or has a bad value.
         """
-        if not (self.converged or allow_unconverged):
-            reasons = "; ".join(warnings_of([check for check in self.gate if not check.passed]))
-            raise UnconvergedError(
-                f"this profile is unconverged: {reasons}. Pass allow_unconverged=True to see its draws"
-            )
+        self.refuse_unconverged(allow_unconverged)
         check_counts(1, draws=draws)
         check_counts(0, seed=seed)
         if mean and campaign is not None:
             raise InputError("the mean over campaigns (mean=, --mean) and one campaign exclude each other: name one")
-        table = self._with_target(validate_workloads(_frame(workloads)), target)
+        table = self._with_target(validate_workloads(frame_of(workloads)), target)
         rng = np.random.default_rng(seed)
         predicted = self.model.predict(
             self.inference.encoded,
             self.draws(limit=draws),
             table,
             Request(campaign, stack, "mean" if mean else "fresh"),
-            self._sheets(targets),
+            self.sheets_with(targets),
             rng,
         )
-        notes = (*predicted.notes, *unseen_operations(self.table, table))
-        return Prediction(table, replace(predicted, notes=notes), support_of(self.table, table), rng)
+        notes = (*predicted.notes, *unseen_operations(self.reach, table))
+        return Prediction(table, replace(predicted, notes=notes), support_of(self.reach, table), rng)
 
     def predict_program(
         self,
@@ -299,7 +324,8 @@ class Profile:
         only = self.targets[0]
         return table.assign(target=table["target"].where(named, only) if "target" in table else only)
 
-    def _sheets(self, targets: pd.DataFrame | None) -> pd.DataFrame | None:
+    def sheets_with(self, targets: pd.DataFrame | None) -> pd.DataFrame | None:
+        """Spec sheets of the fit and, for devices that it lacks, those given."""
         targets = None if targets is None else check_targets(targets)
         if targets is None or self.spec_sheets is None:
             return self.spec_sheets if targets is None else targets
@@ -313,6 +339,32 @@ class Profile:
 
         return validate_profile(self, heldout, tolerance=tolerance, alpha=alpha, seed=seed)
 
+    def watch(self, target: str | None = None, **options: Unpack[WatchOptions]) -> Watcher:
+        """Watch a stream of measurements of a target for a change; see `bayesperf.validation.watcher.watch`."""
+        from bayesperf.validation.watcher import watch
+
+        return watch(self, target, **options)
+
+    def compare(self, targets: Sequence[str], workloads: Workloads, **options: Unpack[CompareOptions]) -> Comparison:
+        """Compare targets on the same workloads; see `bayesperf.prediction.compare.compare`."""
+        from bayesperf.prediction.compare import compare
+
+        return compare(self, targets, workloads, **options)
+
+    def predictor(self, target: str | None = None, **options: Unpack[PredictorOptions]) -> Predictor:
+        """Prepare predictions for a target, compiled by JAX; see `bayesperf.prediction.predictor.Predictor`."""
+        from bayesperf.prediction.predictor import Predictor
+
+        return Predictor(self, target, **options)
+
+    def predict_frame(
+        self, workloads: Workloads, target: str | None = None, **options: Unpack[FrameOptions]
+    ) -> pd.DataFrame:
+        """Predict any number of workloads in bounded memory; see `bayesperf.prediction.chunks.predict_frame`."""
+        from bayesperf.prediction.chunks import predict_frame
+
+        return predict_frame(self, workloads, target, **options)
+
     def save(self, path: str | Path) -> None:
         """Write the profile as one NetCDF file that ArviZ opens, atomically."""
         from bayesperf.prediction.files import write_profile
@@ -320,7 +372,14 @@ class Profile:
         write_profile(self.inference, Path(path))
 
 
-def _frame(workloads: pd.DataFrame | Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+def frame_of(workloads: Workloads) -> pd.DataFrame:
+    """Workloads (or measurements) as a table: a DataFrame as it is, one mapping as one row, a list as several.
+
+    Raises
+    ------
+    InputError
+        It is none of these.
+    """
     if isinstance(workloads, pd.DataFrame):
         return workloads
     rows = [workloads] if isinstance(workloads, Mapping) else workloads

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from bayesperf.model import Floats
 
-__all__ = ["MARGIN", "Support", "support_of", "unseen_operations"]
+__all__ = ["MARGIN", "Reach", "Support", "reach_of", "support_of", "unseen_operations"]
 
 MARGIN = float(np.log(2.0))
 """How far beyond the measured range of a feature still counts as inside: a factor of two."""
 
 FEATURES = ("flops", "bytes", "intensity", "working_set_bytes", "n_devices", "message_bytes")
+LABELS = ("corunners", "condition")
 
 
 class Support:
@@ -37,45 +41,78 @@ class Support:
         return np.asarray(self.distance <= 0.0)
 
 
-def support_of(measured: pd.DataFrame, workloads: pd.DataFrame) -> Support:
+@dataclass(frozen=True)
+class Reach:
+    """What was measured of one target: ends of the range of each feature (in logs), and the labels seen."""
+
+    ranges: Mapping[str, tuple[float, float] | None]
+    dtypes: frozenset[str] | None
+    labels: Mapping[str, frozenset[str]]
+    ops: frozenset[str]
+
+
+def reach_of(measured: pd.DataFrame) -> dict[str, Reach]:
+    """Reach of every target in fitted rows."""
+    return {str(target): _reach(rows) for target, rows in measured.groupby("target", sort=False)}
+
+
+def _reach(rows: pd.DataFrame) -> Reach:
+    ranges: dict[str, tuple[float, float] | None] = {}
+    for feature in FEATURES:
+        seen = _feature(rows, feature)
+        seen = seen[np.isfinite(seen)]
+        ranges[feature] = (float(seen.min()), float(seen.max())) if len(seen) else None
+    # A dtype matters to compute; copies of it are bytes like any other.
+    dtypes = frozenset(rows.loc[rows["flops"] > 0, "dtype"].dropna()) if "dtype" in rows else None
+    labels = {name: frozenset(rows[name].dropna()) if name in rows else frozenset() for name in LABELS}
+    return Reach(ranges, dtypes, labels, frozenset(rows["op"]))
+
+
+def support_of(measured: pd.DataFrame | Mapping[str, Reach], workloads: pd.DataFrame) -> Support:
     """Compare workloads with the fitted rows of the same target, feature by feature.
 
     Parameters
     ----------
     measured
-        Fitted rows.
+        Fitted rows, or what `reach_of` made of them.
     workloads
         Checked workloads that carry a ``target``.
     """
+    reaches = reach_of(measured) if isinstance(measured, pd.DataFrame) else measured
     distance = np.zeros(len(workloads))
     outside: list[list[str]] = [[] for _ in range(len(workloads))]
-    for target, part in workloads.groupby("target", sort=False):
-        rows = part.index.to_numpy()
-        known = measured[measured["target"] == target]
-        if not len(known):
+    targets = workloads["target"].to_numpy(dtype=object)
+    features = {name: _feature(workloads, name) for name in FEATURES}
+    for target in dict.fromkeys(targets):
+        rows = np.flatnonzero(targets == target)
+        reach = reaches.get(target)
+        if reach is None:
             _mark(rows, np.full(len(rows), np.inf), "target", distance, outside)
             continue
-        for feature in FEATURES:
-            values, seen = _feature(part, feature), _feature(known, feature)
-            seen = seen[np.isfinite(seen)]
-            if np.isfinite(values).any():
-                _mark(rows, _beyond(values, seen), feature, distance, outside)
-        _mark(rows, _unseen_dtype(part, known), "dtype", distance, outside)
-        _mark(rows, _unseen_text(part, known, "corunners"), "corunners", distance, outside)
-        _mark(rows, _unseen_text(part, known, "condition"), "condition", distance, outside)
+        for feature, values in features.items():
+            _mark(rows, _beyond(values[rows], reach.ranges[feature]), feature, distance, outside)
+        if reach.dtypes is not None:
+            computes = workloads["flops"].to_numpy(float)[rows] > 0
+            _mark(rows, _unseen(workloads, "dtype", rows, reach.dtypes, computes), "dtype", distance, outside)
+        for name in LABELS:
+            _mark(rows, _unseen(workloads, name, rows, reach.labels[name]), name, distance, outside)
     return Support(distance, outside)
 
 
-def unseen_operations(measured: pd.DataFrame, workloads: pd.DataFrame) -> list[str]:
+def unseen_operations(measured: pd.DataFrame | Mapping[str, Reach], workloads: pd.DataFrame) -> list[str]:
     """One note per target of workloads whose operations were never measured on it.
 
     An operation is no feature of the support: sizes can be compared, kernels not, and what an unknown kernel may cost
     is in the prediction's width.
     """
+    reaches = reach_of(measured) if isinstance(measured, pd.DataFrame) else measured
+    wanted: dict[str, set[str]] = {}
+    for target, op in zip(workloads["target"], workloads["op"], strict=True):
+        wanted.setdefault(target, set()).add(op)
     notes = []
-    for target, part in workloads.groupby("target", sort=False):
-        known = set(measured.loc[measured["target"] == target, "op"])
-        unseen = sorted(set(part["op"]) - known)
+    for target, ops in wanted.items():
+        known = reaches[target].ops if target in reaches else frozenset()
+        unseen = sorted(ops - known)
         if known and unseen:
             notes.append(
                 f"not measured on {target}: {', '.join(unseen)}; supported says that the sizes were, the interval "
@@ -97,35 +134,31 @@ def _feature(table: pd.DataFrame, name: str) -> Floats:
     return np.log(np.where(values > 0, values, np.nan))
 
 
-def _beyond(values: Floats, seen: Floats) -> Floats:
+def _beyond(values: Floats, seen: tuple[float, float] | None) -> Floats:
     """Distance of each value beyond the measured range and the margin; 0 inside and where the value is absent."""
-    if not len(seen):
+    if seen is None:
         return np.where(np.isfinite(values), np.inf, 0.0)
     # Small work is bounded below by overhead, which is measured: only the margin matters there as well.
-    gap = np.maximum(seen.min() - values, values - seen.max()) - MARGIN
+    gap = np.maximum(seen[0] - values, values - seen[1]) - MARGIN
     return np.where(np.isfinite(values), np.maximum(gap, 0.0), 0.0)
 
 
-def _unseen_dtype(part: pd.DataFrame, known: pd.DataFrame) -> Floats:
-    if "dtype" not in part or "dtype" not in known:
-        return np.zeros(len(part))
-    # A dtype matters to compute; copies of it are bytes like any other.
-    needs = (part["flops"] > 0).to_numpy() & part["dtype"].notna().to_numpy()
-    seen = set(known.loc[known["flops"] > 0, "dtype"].dropna())
-    return np.where(needs & ~part["dtype"].isin(seen).to_numpy(), np.inf, 0.0)
-
-
-def _unseen_text(part: pd.DataFrame, known: pd.DataFrame, name: str) -> Floats:
-    """Infinite where a circumstance is named in which the target was never fitted, (workload,)."""
-    if name not in part:
-        return np.zeros(len(part))
-    seen = set(known[name].dropna()) if name in known else set()
-    named = part[name].notna().to_numpy()
-    return np.where(named & ~part[name].isin(seen).to_numpy(), np.inf, 0.0)
+def _unseen(
+    table: pd.DataFrame,
+    name: str,
+    rows: npt.NDArray[np.intp],
+    seen: frozenset[str],
+    matters: npt.NDArray[np.bool_] | None = None,
+) -> Floats:
+    """Infinite where a row names a label that the target was never fitted with, and it `matters`, (row,)."""
+    if name not in table:
+        return np.zeros(len(rows))
+    labels = table[name].to_numpy(dtype=object)[rows]
+    unseen = np.array([isinstance(label, str) and label not in seen for label in labels], dtype=bool)
+    return np.where(unseen if matters is None else unseen & matters, np.inf, 0.0)
 
 
 def _mark(rows: npt.NDArray[np.intp], gap: Floats, feature: str, distance: Floats, outside: list[list[str]]) -> None:
-    for row, beyond in zip(rows, gap, strict=True):
-        if beyond > 0:
-            outside[row].append(feature)
-            distance[row] = max(distance[row], beyond)
+    for at in np.flatnonzero(gap > 0):
+        outside[rows[at]].append(feature)
+        distance[rows[at]] = max(distance[rows[at]], gap[at])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from bayesperf.errors import InputError
-from bayesperf.model import Draws, PerformanceModel, Predicted, Quantity, Request
+from bayesperf.model import Draws, PerformanceModel, Predicted, Prepared, Quantity, Request
 from bayesperf.models.roofline.encode import Encoded, encode
 from bayesperf.models.roofline.predict import predict
 from bayesperf.models.roofline.quantities import quantities
@@ -78,6 +79,20 @@ class Roofline(PerformanceModel):
     ) -> Predicted:
         """Predict workloads; new members of any level are drawn from the level above."""
         return predict(encoded, draws, workloads, request, targets, rng)
+
+    def prepare(
+        self,
+        encoded: Encoded,
+        draws: Draws,
+        workload: Mapping[str, Any],
+        request: Request,
+        targets: pd.DataFrame | None,
+        rng: np.random.Generator,
+    ) -> Prepared:
+        """Prepare predictions of workloads like `workload` at other sizes, for JAX to compile."""
+        from bayesperf.models.roofline.predictor import prepare
+
+        return prepare(encoded, draws, workload, request, targets, rng)
 
     def quantities(self, encoded: Encoded, draws: Draws) -> list[Quantity]:
         """Rates, bandwidths, overheads, noise and sharpness."""

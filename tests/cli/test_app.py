@@ -32,6 +32,8 @@ VERBS = (
     "predict",
     "validate",
     "explain",
+    "compare",
+    "diff",
     "report",
     "import",
     "merge",

@@ -1,0 +1,73 @@
+"""Ratios with their intervals, one a line: what comparisons and differences are drawn as."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from bayesperf.report.canvas import COLOURS, GREY, INK, MARKERS, new_figure, styled
+
+__all__ = ["MOST_LINES", "ratios"]
+
+MOST_LINES = 40
+"""Lines of a figure; the tables hold all."""
+
+STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.33, 0.5, 0.67, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100)
+
+
+@styled
+def ratios(lines: Sequence[Mapping[str, Any]], groups: Sequence[str], label: str, band: float = 0.0) -> Figure:
+    """Draw medians and intervals of ratios on a logarithmic axis.
+
+    Parameters
+    ----------
+    lines
+        From the top: ``label``, ``ratio``, ``ratio_lower``, ``ratio_upper``, ``group``.
+    groups
+        Names of the groups, in the order of their colours and markers; a line of no such group is grey.
+    label
+        Of the axis.
+    band
+        Relative change that counts as nothing: drawn as a grey band around one.
+    """
+    lines = lines[:MOST_LINES][::-1]
+    figure, axes = new_figure(height=1.1 + 0.21 * len(lines))
+    low, middle, high = (np.array([line[k] for line in lines]) for k in ("ratio_lower", "ratio", "ratio_upper"))
+    y = np.arange(len(lines))
+    if band > 0:
+        axes.axvspan(1 / (1 + band), 1 + band, color="#eef0f3", linewidth=0)
+    axes.axvline(1.0, color=INK, linewidth=0.8)
+    for at, group in [*enumerate(groups), (-1, None)]:
+        mine = np.array(
+            [line["group"] == group if group else line["group"] not in groups for line in lines], dtype=bool
+        )
+        colour = COLOURS[at % len(COLOURS)] if group else GREY
+        marker = MARKERS[at % len(MARKERS)] if group else "o"
+        axes.hlines(y[mine], low[mine], high[mine], color=colour, linewidth=1.8)
+        axes.plot(middle[mine], y[mine], marker, color=colour, ms=4.5, label=group if mine.any() else None)
+    axes.set(xscale="log", xlabel=label, ylim=(-0.8, len(lines) - 0.2))
+    axes.set_yticks(y, [_short(str(line["label"])) for line in lines], fontsize=7.0)
+    axes.grid(visible=False, axis="y")
+    _ticks(axes, float(low.min()), float(high.max()))
+    if len(axes.get_legend_handles_labels()[0]):
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.0 + 0.45 / figure.get_figheight()), ncols=3)
+    return figure
+
+
+def _ticks(axes: Any, low: float, high: float) -> None:
+    inside = [step for step in STEPS if low / 1.1 <= step <= high * 1.1]
+    # At most seven: every second one, and always the line of no difference.
+    while len(inside) > 7:
+        at = inside.index(1) % 2 if 1 in inside else 0
+        inside = inside[at::2]
+    axes.xaxis.set_major_locator(FixedLocator(inside or [low, high]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}x")
+
+
+def _short(text: str, most: int = 46) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

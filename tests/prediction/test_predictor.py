@@ -1,0 +1,119 @@
+"""The predictor's draws are the profile's, its arrays are checked, and it compiles once for a size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+
+from bayesperf.errors import InputError, TableError, UnconvergedError, UnknownNameError
+from bayesperf.inference.diagnostics import Check
+from bayesperf.inference.infer import Inference
+from bayesperf.inference.sampling import sample_prior
+from bayesperf.models.roofline import Roofline
+from bayesperf.prediction.profile import Profile
+from tests.exact import PRIOR, World, exact_profile
+from tests.tables import roofline_table
+
+WORK = {"flops": 2.0 * 768**3, "bytes": 12.0 * 768**2}
+
+
+@pytest.fixture(scope="module")
+def profile() -> Profile:
+    """A roofline whose posterior is its prior: what is tested costs the same, and nothing is sampled."""
+    table, model = roofline_table(1, targets=("box", "bax")), Roofline()
+    encoded = model.encode(table, None)
+    tree = sample_prior(model.build(encoded), draws=1500, seed=3)
+    tree["posterior"] = tree["prior"].copy()
+    check = Check("R-hat", 1.0, 1.01, True)
+    return Profile(Inference(tree, model, encoded, table, None, [check], {}))
+
+
+def test_draws_of_both_are_of_one_distribution(profile: Profile) -> None:
+    fast = profile.predictor("box")
+    plain = profile.predict([{"op": "matmul", "dtype": "float32", **WORK}], "box", seed=1).draws.values[:, 0]
+    assert scipy.stats.ks_2samp(fast.draws("matmul", "float32", **WORK)[:, 0], plain).pvalue > 0.001
+    assert fast.notes == ("campaign spread assumed, one campaign seen",)
+
+
+def test_quantiles_are_those_of_the_draws(profile: Profile) -> None:
+    fast = profile.predictor("box", quantiles=(0.1, 0.9), draws=300)
+    sizes = {"flops": np.geomspace(1e6, 1e12, 5), "bytes": 1e6}
+    found = fast("matmul", "float32", **sizes)
+    assert found.shape == (5, 2)
+    draws = fast.draws("matmul", "float32", **sizes)
+    assert draws.shape == (300, 5)
+    np.testing.assert_allclose(found, np.quantile(draws, [0.1, 0.9], axis=0).T, rtol=1e-6)
+    assert (np.diff(found[:, 0]) > 0).all()
+
+
+def test_what_workloads_share_is_kept_across_calls(profile: Profile) -> None:
+    fast = profile.predictor("box")
+    one, same = fast.draws("matmul", "float32", **WORK), fast.draws("matmul", "float32", **WORK)
+    np.testing.assert_array_equal(one, same)
+    longer = fast.draws("matmul", "float32", flops=2 * WORK["flops"], bytes=WORK["bytes"])
+    assert np.corrcoef(np.log(one[:, 0]), np.log(longer[:, 0]))[0, 1] > 0.9
+
+
+def test_many_workloads_are_the_same_as_one_by_one(profile: Profile) -> None:
+    fast = profile.predictor("box", draws=20)
+    flops = np.geomspace(1e5, 1e12, 5000)
+    whole = fast.draws("matmul", "float32", flops=flops, bytes=1e6)
+    assert whole.shape == (20, 5000)
+    some = fast.draws("matmul", "float32", flops=flops[:7], bytes=1e6)
+    np.testing.assert_allclose(whole[:, :7], some, rtol=1e-5)
+
+
+def test_a_size_is_compiled_once(profile: Profile) -> None:
+    fast = profile.predictor("box", draws=20)
+    for n in (1, 1, 3, 4, 3):
+        fast("stream_triad", "float32", flops=np.full(n, 1e6), bytes=8e6)
+    (kind,) = fast._kinds.values()
+    assert kind.times._cache_size() == 2
+
+
+def test_bad_workloads_name_the_column(profile: Profile) -> None:
+    fast = profile.predictor("box", draws=20)
+    with pytest.raises(TableError, match="bytes"):
+        fast("matmul", "float32", flops=1e9)
+    for sizes in ({"flops": np.nan}, {"flops": -1.0}, {"bytes": np.inf}, {"m": [-1.0]}, {"n": [1.0, 2.0, 3.0]}):
+        with pytest.raises(TableError, match=next(iter(sizes))):
+            fast("matmul", "float32", **{**WORK, "k": [1.0, 2.0], **sizes})
+
+
+def test_bad_predictors_are_refused(profile: Profile) -> None:
+    with pytest.raises(InputError, match="which target"):
+        profile.predictor()
+    with pytest.raises(UnknownNameError, match="box"):
+        profile.predictor("bex")("matmul", "float32", **WORK)
+    for options in ({"quantiles": (2.0,)}, {"draws": 0}, {"seed": -1}, {"mean": True, "campaign": "monday"}):
+        with pytest.raises(InputError):
+            profile.predictor("box", **options)  # type: ignore[arg-type]
+
+
+def test_a_model_without_a_prepared_form_says_so() -> None:
+    world = World()
+    table = world.measure(np.random.default_rng(1), {"gpu": PRIOR[0]}, campaigns=["monday"])
+    with pytest.raises(InputError, match="no prepared form; use predict"):
+        exact_profile(world, table, 1).predictor()("copy", flops=0.0, bytes=1e6)
+    with pytest.raises(UnconvergedError):
+        exact_profile(world, table, 1, passed=False).predictor()
+
+
+# Any number of workloads.
+
+
+def test_parts_of_a_table_predict_as_the_whole(profile: Profile) -> None:
+    flops = np.geomspace(1e6, 1e12, 25)
+    workloads = pd.DataFrame({"op": "matmul", "dtype": "float32", "flops": flops, "bytes": 1e6, "note": range(25)})
+    whole = profile.predict_frame(workloads, "box", draws=1000, interval=0.8)
+    parts = profile.predict_frame(workloads, "box", draws=1000, interval=0.8, pairs=4000)
+    assert list(parts.columns) == list(whole.columns)
+    assert parts["note"].tolist() == list(range(25))
+    np.testing.assert_array_equal(whole["median_s"], profile.predict(workloads, "box").median())
+    # The noise of a row is drawn anew, all else is the same.
+    np.testing.assert_allclose(parts["median_s"], whole["median_s"], rtol=0.3)
+    pd.testing.assert_series_equal(parts["p_compute"], whole["p_compute"])
+    with pytest.raises(InputError, match="pairs"):
+        profile.predict_frame(workloads, "box", pairs=0)
