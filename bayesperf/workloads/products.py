@@ -168,9 +168,13 @@ def _convolution(instruction: Instruction, given: Sequence[Leaf]) -> Product | N
         pairs *= count * dim.size if dim.base_dilation == 1 else _holes(dim, count)[0]
         inside *= _inside(dim, count, lhs.dims[at])
     channels = rhs.dims[labels.rhs["i"]]
+    if not spatial:
+        # Some backends write every product as a convolution.
+        found = _matmul(lhs, rhs, ([labels.lhs["f"]], [labels.rhs["i"]]), [])
+        return Product(**{**_fields(found), "precision": _precision(instruction)})
     each = 2.0 * out.dims[labels.out["b"]] * out.dims[labels.out["f"]] * channels
     shape = _conv_shape(labels, lhs, rhs, out, number(instruction, "feature_group_count"))
-    family, precision = f"conv{max(len(spatial), 1)}d", _precision(instruction)
+    family, precision = f"conv{len(spatial)}d", _precision(instruction)
     return Product(family, each * pairs * _factor(lhs.kind), lhs.kind, shape, each * inside, precision)
 
 

@@ -40,26 +40,26 @@ LEADING = ("op", "dtype", "flops", "bytes", "working_set_bytes", "parallelism", 
 TRAILING = ("count", "transcendentals", "footprint_bytes", "instruction", "source", "flags")
 
 EXACT = ("high", "f32_f32_f32", "x3", "x6", "x9")
-"""What marks a product of float32 operands that is not done in tf32."""
+"""What marks a product of float32 operands whose factors are not cut to a shorter type."""
 
 
-def tabulate(module: Module, program: Loop, *, tf32: bool = False) -> pd.DataFrame:
+def tabulate(module: Module, program: Loop, *, relaxed: str | None = None) -> pd.DataFrame:
     """One row per kernel, in the order they run.
 
     Parameters
     ----------
     module, program
         The optimised program and its kernels.
-    tf32
-        Whether products of float32 operands are done in tf32 unless something else is asked for.
+    relaxed
+        Type in which the device multiplies float32 operands unless something else is asked for, or None.
     """
     sets = working_sets(program)
-    rows = [_row(module, kernel, sets.get(id(kernel)), tf32) for kernel in program.kernels()]
+    rows = [_row(module, kernel, sets.get(id(kernel)), relaxed) for kernel in program.kernels()]
     shapes = dict.fromkeys(key for row in rows for key in row if key not in (*LEADING, *TRAILING))
     return pd.DataFrame(rows, columns=[*LEADING, *shapes, *TRAILING])
 
 
-def _row(module: Module, kernel: Kernel, working: WorkingSet | None, tf32: bool) -> dict[str, Any]:
+def _row(module: Module, kernel: Kernel, working: WorkingSet | None, relaxed: str | None) -> dict[str, Any]:
     flags = ["unknown-trip-count"] if kernel.loops else []
     flags += ["branch"] if kernel.branch else []
     common = {"count": kernel.count, "instruction": kernel.instruction.name, "source": source(kernel.instruction)}
@@ -88,7 +88,7 @@ def _row(module: Module, kernel: Kernel, working: WorkingSet | None, tf32: bool)
     results = results_of(kernel.instruction)
     return {
         "op": family_of(kernel.instruction, body, content),
-        "dtype": _dtype(kernel, largest, tf32),
+        "dtype": _dtype(kernel, largest, relaxed),
         "flops": content.tally.flops * devices,
         "bytes": moved * devices,
         "working_set_bytes": (working.reuse if working else moved) * devices,
@@ -103,13 +103,16 @@ def _row(module: Module, kernel: Kernel, working: WorkingSet | None, tf32: bool)
     }
 
 
-def _dtype(kernel: Kernel, product: Product | None, tf32: bool) -> str:
+def _dtype(kernel: Kernel, product: Product | None, relaxed: str | None) -> str:
     """Element type of a product's operands as stored; of other kernels, the one that most of its bytes have."""
     if product is not None:
         name = dtype_of(product.kind)
         asked = product.precision
-        relaxed = "tf32" in asked or (tf32 and not any(word in asked for word in EXACT))
-        return "tf32" if name == "float32" and relaxed else name
+        if name != "float32" or any(word in asked for word in EXACT):
+            return name
+        # What is asked for by name holds on every device.
+        named = {"tf32": "tf32", "bf16": "bfloat16"}
+        return next((dtype for word, dtype in named.items() if word in asked), relaxed or name)
     weights: dict[str, float] = {}
     known = kernel.computation.instructions
     given = [leaf for name in kernel.instruction.operands if name in known for leaf in leaves(known[name].shape)]

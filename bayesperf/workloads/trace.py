@@ -105,7 +105,11 @@ def counted(program: CompiledProgram, *, trip_counts: Trips = None) -> pd.DataFr
     shardings = jax.tree.leaves(compiled.input_shardings)
     device = next(iter(shardings[0].device_set)) if shardings else jax.devices()[0]
     table = from_hlo(
-        text, platform=device.platform, tf32=_has_tf32(device), trip_counts=trip_counts, analysis=_analysis(compiled)
+        text,
+        platform=device.platform,
+        relaxed=_relaxed(device),
+        trip_counts=trip_counts,
+        analysis=_analysis(compiled),
     )
     table.attrs |= _allocations(compiled)
     return table
@@ -115,7 +119,7 @@ def from_hlo(
     text: str,
     *,
     platform: str = "unknown",
-    tf32: bool = False,
+    relaxed: str | None = None,
     trip_counts: Trips = None,
     analysis: Mapping[str, float] | None = None,
 ) -> pd.DataFrame:
@@ -127,8 +131,9 @@ def from_hlo(
         What ``compiled.as_text()`` or ``--xla_dump_hlo_as_text`` gives after optimisation.
     platform
         ``cpu``, ``gpu`` or ``tpu``.
-    tf32
-        Whether the device does products of float32 operands in tf32 unless something else is asked for.
+    relaxed
+        Type in which the device multiplies float32 operands unless something else is asked for: ``tf32`` on recent
+        GPUs, ``bfloat16`` on TPUs, None where it is float32.
     trip_counts
         As for `workload`.
     analysis
@@ -146,7 +151,7 @@ def from_hlo(
         for name in trip_counts:
             if name not in names:
                 raise InputError(f"trip_counts names no loop {name!r}; there are: {', '.join(sorted(names)) or 'none'}")
-    table = tabulate(module, program, tf32=tf32)
+    table = tabulate(module, program, relaxed=relaxed)
     unknown = sorted({name for kernel in program.kernels() for name in kernel.loops})
     root = module.computations[module.entry].root
     table.attrs = {
@@ -221,7 +226,9 @@ def _allocations(compiled: Any) -> dict[str, float]:
     return {"output_bytes": max(output, 0.0), "temporary_bytes": float(found.temp_size_in_bytes)}
 
 
-def _has_tf32(device: Any) -> bool:
-    """Whether a device does products of float32 operands in tf32 by default: NVIDIA's since compute capability 8."""
-    capability = str(getattr(device, "compute_capability", ""))
-    return device.platform in ("gpu", "cuda") and capability.partition(".")[0].isdigit() and float(capability) >= 8.0
+def _relaxed(device: Any) -> str | None:
+    """Type in which a device multiplies float32 operands by default: NVIDIA's have tf32 since compute capability 8."""
+    if device.platform == "tpu":
+        return "bfloat16"
+    major = str(getattr(device, "compute_capability", "")).partition(".")[0]
+    return "tf32" if device.platform in ("gpu", "cuda") and major.isdigit() and int(major) >= 8 else None

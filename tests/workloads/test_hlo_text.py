@@ -46,7 +46,7 @@ def test_a_cublas_product_is_counted_by_its_dimensions_without_its_workspace(pre
         %g = (f32[64,128]{{1,0}}, s8[33554432]{{0}}) custom-call(f32[64,256]{{1,0}} %x, f32[256,128]{{1,0}} %w), custom_call_target="__cublas$gemm", metadata={{op_name="jit(f)/dot_general"}}, backend_config={{"operation_queue_id":"0",{config}}}
         ROOT %r = f32[64,128]{{1,0}} get-tuple-element(%g), index=0
     """)  # noqa: E501 - as the compiler prints it
-    row = only(from_hlo(text, platform="gpu", tf32=True))
+    row = only(from_hlo(text, platform="gpu", relaxed="tf32"))
     assert (row["op"], row["dtype"], row["instruction"], row["source"]) == ("matmul", dtype, "g", "jit(f)/dot_general")
     assert row["flops"] == 2 * 64 * 128 * 256
     assert row["bytes"] == 4 * (64 * 256 + 256 * 128 + 64 * 128)
@@ -62,7 +62,7 @@ def test_a_batched_product_with_a_bias_in_one_library_call() -> None:
         %b = bf16[16] parameter(2)
         ROOT %g = bf16[8,64,16] custom-call(%x, %w, %b), custom_call_target="__cublas$lt$matmul", backend_config={{{config}}}
     """)  # noqa: E501 - as the compiler prints it
-    row = only(from_hlo(text, platform="gpu", tf32=True))
+    row = only(from_hlo(text, platform="gpu", relaxed="tf32"))
     assert row["dtype"] == "bfloat16"
     assert row["flops"] == 2 * 8 * 64 * 16 * 32
     assert row["bytes"] == 2 * (8 * 64 * 32 + 8 * 32 * 16 + 16 + 8 * 64 * 16)
@@ -106,6 +106,29 @@ def test_a_cudnn_convolution_and_its_gradients_multiply_alike(
     assert row["flops"] == FORWARD
     assert row["bytes"] == 4 * (32 * 56 * 56 * 64 + 9 * 64 * 128 + 32 * 28 * 28 * 128)
     assert (row["c_in"], row["c_out"], row["kernel_size"]) == (64, 128, 3)
+
+
+@pytest.mark.parametrize(
+    ("asked", "relaxed", "dtype"),
+    [
+        ("", "bfloat16", "bfloat16"),
+        ("", None, "float32"),
+        (", operand_precision={highest,highest}", "bfloat16", "float32"),
+        (", algorithm=dot_tf32_tf32_f32", None, "tf32"),
+        (", algorithm=dot_bf16_bf16_f32", None, "bfloat16"),
+        (", algorithm=dot_bf16_bf16_f32_x3", None, "float32"),
+    ],
+)
+def test_a_product_that_is_written_as_a_convolution(asked: str, relaxed: str | None, dtype: str) -> None:
+    text = program(f"""
+        %x = f32[64,256]{{1,0:T(8,128)S(1)}} parameter(0)
+        %w = f32[256,128]{{1,0:T(8,128)}} parameter(1)
+        ROOT %c = f32[64,128]{{1,0:T(8,128)}} convolution(%x, %w), dim_labels=bf_io->bf{asked}
+    """)
+    row = only(from_hlo(text, platform="tpu", relaxed=relaxed))
+    assert (row["op"], row["dtype"]) == ("matmul", dtype)
+    assert row["flops"] == 2 * 64 * 256 * 128
+    assert (row["m"], row["n"], row["k"]) == (64, 128, 256)
 
 
 def test_attention_in_one_call() -> None:
