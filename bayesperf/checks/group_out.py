@@ -249,6 +249,7 @@ class _Refits(SamplingWrapper):
         )
         log.info("left out %s: %d configurations predicted", name, len(at))
         failed = warnings_of([check for check in profile.gate if not check.passed])
+        self.notes += predictive.notes
         self.notes += [f"without {name}: {line}" for line in failed]
 
 

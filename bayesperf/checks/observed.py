@@ -55,12 +55,15 @@ class Predictive:
         Scale of the noise of that median, (draw, configuration).
     tail
         Degrees of freedom, (draw,).
+    notes
+        What was assumed.
     """
 
     observed: Floats
     log_time: Floats
     scale: Floats
     tail: Floats
+    notes: tuple[str, ...] = ()
 
     def pit(self) -> Floats:
         """Probability of a time at most as long as the measured one, over all draws, (configuration,)."""
@@ -117,7 +120,7 @@ def predictive_of(
     inference = profile.inference
     said = inference.model.predict(inference.encoded, draws, summary.first, request, profile.spec_sheets, rng)
     scale = np.sqrt(said.misfit**2 + (said.repeat**2 + summary.within) * summary.weight)
-    return Predictive(summary.log_time, said.log_time, scale, np.asarray(said.tail, dtype=float))
+    return Predictive(summary.log_time, said.log_time, scale, np.asarray(said.tail, dtype=float), tuple(said.notes))
 
 
 def fitted_blocks(

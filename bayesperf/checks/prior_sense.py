@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ import xarray as xr
 from pytensor.graph.traversal import ancestors
 
 from bayesperf.errors import UnknownNameError
+from bayesperf.model import Floats
 
 if TYPE_CHECKING:
     from bayesperf.prediction.profile import Profile
@@ -22,11 +22,9 @@ __all__ = ["THRESHOLD", "sensitivity", "top_level_priors"]
 THRESHOLD = 0.05
 """Sensitivity from which it counts: the authors' choice."""
 
-_WORDS = {
-    "potential prior-data conflict": "prior and data pull apart: look at its rows, or at this prior",
-    "potential strong prior / weak likelihood": "prior, hardly data: measure what informs it",
-    "✓": "not sensitive",
-}
+BOTH = "prior and data both count, and may disagree: compare them"
+PRIOR = "prior, hardly data: measure what informs it"
+NEITHER = "not sensitive"
 
 
 def sensitivity(profile: Profile, priors: Sequence[str] | None = None, threshold: float = THRESHOLD) -> pd.DataFrame:
@@ -48,7 +46,9 @@ def sensitivity(profile: Profile, priors: Sequence[str] | None = None, threshold
     Returns
     -------
     DataFrame
-        One row per named parameter: parameter, target, label, prior, likelihood (sensitivities), diagnosis (in words).
+        One row per named parameter: parameter, target, label, prior, likelihood (sensitivities), prior_noise,
+        likelihood_noise (the largest that the same draws show when paired with another chain's densities, with which
+        they have nothing to do), diagnosis (in words; what does not exceed its noise does not count).
 
     Raises
     ------
@@ -63,29 +63,38 @@ def sensitivity(profile: Profile, priors: Sequence[str] | None = None, threshold
     shape = (posterior.sizes["chain"], posterior.sizes["draw"])
     quantities = profile.model.quantities(profile.inference.encoded, profile.draws())
     values = np.stack([np.log(q.draws).reshape(shape) for q in quantities], axis=-1)
-    coords = {"chain": posterior["chain"], "draw": posterior["draw"], "quantity": np.arange(len(quantities))}
+    turned = np.stack([np.roll(values, by, axis=0) for by in range(shape[0])], axis=-1)
+    coords = {"chain": posterior["chain"], "draw": posterior["draw"]}
     tree = xr.DataTree.from_dict(
         {
-            "posterior": xr.Dataset({"log_value": (("chain", "draw", "quantity"), values)}, coords=coords),
+            "posterior": xr.Dataset({"value": (("chain", "draw", "quantity", "turn"), turned)}, coords=coords),
             "log_prior": profile.tree["log_prior"].to_dataset(),
             "log_likelihood": profile.tree["log_likelihood"].to_dataset(),
         }
     )
-    # It points to a web page whenever anything is sensitive; our table says what it means.
-    logging.getLogger("arviz_stats.psense").setLevel(logging.ERROR)
-    found = azs.psense_summary(
-        tree, prior_var_names=list(priors or top_level_priors(profile)), threshold=threshold, round_to=3
-    )
+    prior = _sense(tree, "prior", list(priors or top_level_priors(profile)))
+    likelihood = _sense(tree, "likelihood", None)
+    noise = [values[:, 1:].max(axis=1, initial=0.0) for values in (prior, likelihood)]
+    found = zip((prior, likelihood), noise, strict=True)
+    moved, informed = (values[:, 0] >= np.maximum(threshold, floor) for values, floor in found)
     return pd.DataFrame(
         {
             "parameter": [q.name for q in quantities],
             "target": [q.target for q in quantities],
             "label": [q.label for q in quantities],
-            "prior": found["prior"].to_numpy(float),
-            "likelihood": found["likelihood"].to_numpy(float),
-            "diagnosis": [_WORDS[text] for text in found["diagnosis"]],
+            "prior": prior[:, 0],
+            "likelihood": likelihood[:, 0],
+            "prior_noise": noise[0],
+            "likelihood_noise": noise[1],
+            "diagnosis": np.select([moved & informed, moved], [BOTH, PRIOR], NEITHER),
         }
     )
+
+
+def _sense(tree: xr.DataTree, group: str, names: list[str] | None) -> Floats:
+    """Sensitivity of every quantity to a group's density, and of its turned draws, (quantity, turn)."""
+    found = azs.psense(tree, group=group, group_var_names=names)["value"]
+    return np.asarray(found.transpose("quantity", "turn").values, dtype=float)
 
 
 def top_level_priors(profile: Profile) -> list[str]:

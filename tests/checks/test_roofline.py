@@ -62,14 +62,14 @@ def test_two_kernels_are_told_in_the_report() -> None:
 def test_the_prior_leaves_little_above_the_peak(profile: bp.Profile) -> None:
     found = checks.prior_above_peak(profile)
     assert set(found["parameter"]) == {"compute_rate", "bandwidth"}
-    assert (found["above"] < 0.2).all()
+    assert (found["above"].to_numpy(float) < 0.2).all()
 
 
 def test_sensitivity_names_what_the_table_taught(profile: bp.Profile) -> None:
     found = checks.sensitivity(profile)
     rate = found[found["label"] == "matmul float32"].iloc[0]
     assert rate["likelihood"] > rate["prior"]
-    assert set(found["diagnosis"]) <= set(checks.prior_sense._WORDS.values())
+    assert (found["prior_noise"] > 0).all()
 
 
 def test_campaigns_are_predicted_without_having_been_seen(profile: bp.Profile) -> None:
