@@ -64,13 +64,17 @@ class ProgramPrediction:
         table: pd.DataFrame,
         kernels: Prediction,
         configuration: npt.NDArray[np.intp],
+        measured: npt.NDArray[np.bool_],
         *,
         launched: bool,
         queued: bool,
         notes: Sequence[str],
     ):
         self.table, self.kernels, self.notes = table, kernels, tuple(notes)
-        self._configuration, self._launched, self._queued = configuration, launched, queued
+        self._configuration, self._launched = configuration, launched
+        # Sizes of an operation that was never measured can be compared, what kind of kernel it is cannot.
+        self._inside = kernels.support.inside[configuration] & measured
+        self._unmeasured = ~measured
         count = table["count"].to_numpy(float)
         self._rows = kernels.draws.values[:, configuration] * count
         self._weights = np.ones_like(self._rows)
@@ -138,9 +142,11 @@ class ProgramPrediction:
 
     @property
     def supported_share(self) -> float:
-        """Share of the predicted time in kernels that lie inside of what was measured of the target."""
-        inside = self.kernels.support.inside[self._configuration]
-        return float(self.shares.values[inside].sum())
+        """Share of the predicted time in kernels that lie inside of what was measured of the target.
+
+        Outside are those of an operation that was never measured on it, and has no stand-in, too.
+        """
+        return float(self.shares.values[self._inside].sum())
 
     @property
     def supported(self) -> bool:
@@ -160,6 +166,9 @@ class ProgramPrediction:
         frame = self.kernels.to_frame(interval).iloc[self._configuration].reset_index(drop=True)
         if self._launched:
             frame.loc[frame.index[-1], [f"p_{name}" for name in LIMITS]] = [float(n == "overhead") for n in LIMITS]
+        frame["supported"] = self._inside
+        features = frame["unsupported_features"].astype(object)
+        frame["unsupported_features"] = features.where(~self._unmeasured, ("op+" + features).str.rstrip("+"))
         new = [name for name in frame.columns if name not in self.table or name == "interval"]
         return self.table.drop(columns="interval", errors="ignore").assign(
             predicted_as=frame["op"].to_numpy(),
@@ -210,13 +219,14 @@ def predict_program(
     if launch != "none":
         added = pd.DataFrame([_launch({str(k): v for k, v in table.attrs.items()}, measured)])
         table, rows = (pd.concat([frame, added], ignore_index=True) for frame in (table, rows))
+    measured_op = rows["op"].isin(measured).to_numpy()
     keys = [name for name in rows.columns if name not in _OWN]
     configuration = rows.groupby(keys, dropna=False, sort=False).ngroup().to_numpy()
     unique = rows.iloc[np.unique(configuration, return_index=True)[1]][keys].reset_index(drop=True)
     kernels = profile.predict(unique, target, seed=seed, **options)
     return ProgramPrediction(
-        table, kernels, configuration.astype(np.intp), launched=launch != "none", queued=launch == "queued",
-        notes=[*kernels.notes, *swapped, *notes],
+        table, kernels, configuration.astype(np.intp), measured_op, launched=launch != "none",
+        queued=launch == "queued", notes=[*kernels.notes, *swapped, *notes],
     )  # fmt: skip
 
 
@@ -255,10 +265,13 @@ def _stood_in(table: pd.DataFrame, measured: set[str]) -> tuple[pd.DataFrame, li
     """Kernels under the operation that predicts them, timed as chained; and what was put in whose place."""
     share = table["transcendentals"] / table["flops"].where(table["flops"] > 0) if "transcendentals" in table else None
     functions = np.zeros(len(table)) if share is None else share.fillna(0.0).to_numpy(float)
-    ops = [stand_in(str(op), float(f), measured) for op, f in zip(table["op"], functions, strict=True)]
+    found = [stand_in(str(op), float(f), measured) for op, f in zip(table["op"], functions, strict=True)]
+    ops, alone = [op for op, _ in found], np.array([only for _, only in found], dtype=bool)
     swapped = sorted({(old, new) for old, new in zip(table["op"], ops, strict=True) if old != new})
     notes = [f"{old} was not measured: predicted as {new}, which runs alike" for old, new in swapped]
     rows = table.assign(op=pd.Series(ops, dtype=object), statistic=pd.Series(["slope"] * len(table), dtype=object))
+    if alone.any():
+        rows["flops"] = np.where(alone, rows["transcendentals"], rows["flops"])
     return rows, notes
 
 

@@ -14,7 +14,6 @@ __all__ = ["STAND_INS", "stand_in"]
 
 STAND_INS: dict[str, tuple[str, ...]] = {
     "elementwise": ("fma_chain", "stream_triad", "stream_add", "stream_scale"),
-    "functions": ("exp", "tanh", "log", "erf"),
     "matvec": ("stream_read", "matmul"),
     "stream_copy": ("stream_scale", "stream_add", "stream_triad"),
     "embedding": ("gather_random",),
@@ -23,12 +22,19 @@ STAND_INS: dict[str, tuple[str, ...]] = {
 }
 """Measured operations that run alike, most alike first."""
 
+FUNCTIONS = ("exp", "tanh", "log", "erf")
+"""Measured functions that predict elementwise kernels made of such, the first that there is."""
+
+DECIDE = 0.1
+"""Share of function values (``exp``, ``tanh``, ...) in the flops from which they, and not the arithmetic beside them,
+decide how an elementwise kernel runs; assumed: a function takes some ten times as long as a sum, or more."""
+
 MOSTLY = 0.5
-"""Share of function values (``exp``, ``tanh``, ...) in the flops from which an elementwise kernel runs like one."""
+"""Share from which such a kernel is not predicted as arithmetic where no function was measured."""
 
 
-def stand_in(op: str, functions: float, measured: Collection[str]) -> str:
-    """The operation to predict `op` as.
+def stand_in(op: str, functions: float, measured: Collection[str]) -> tuple[str, bool]:
+    """The operation to predict `op` as, and whether only its function values count as its flops.
 
     Parameters
     ----------
@@ -40,6 +46,11 @@ def stand_in(op: str, functions: float, measured: Collection[str]) -> str:
         Operations measured on the target.
     """
     if op in measured:
-        return op
-    kind = "functions" if op == "elementwise" and functions >= MOSTLY else op
-    return next((other for other in STAND_INS.get(kind, ()) if other in measured), op)
+        return op, False
+    if op == "elementwise" and functions >= DECIDE:
+        function = next((other for other in FUNCTIONS if other in measured), None)
+        if function is not None:
+            return function, True
+        if functions >= MOSTLY:
+            return op, False
+    return next((other for other in STAND_INS.get(op, ()) if other in measured), op), False

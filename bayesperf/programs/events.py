@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -85,33 +86,55 @@ def read_runs(folder: Path, module: str) -> list[Run]:
 
 def runs_of(data: Any, module: str) -> list[Run]:
     """Runs of a program in a profile, in order; see `read_runs`."""
-    marks: list[tuple[float, float]] = []
-    operations: list[Operation] = []
+    seen = _Seen()
     with warnings.catch_warnings():
         # On first use JAX's bindings make types that Python 3.13 calls deprecated; where warnings are errors, that one
         # ends the process from inside of them.
         warnings.filterwarnings("ignore", message="builtin type .* has no __module__ attribute")
         for plane in data.planes:
-            _collect(plane, module, marks, operations)
+            _collect(plane, module, seen)
+    operations = [seen.ended(operation, key) for operation, key in seen.operations]
     operations.sort(key=lambda operation: operation.start_s)
-    return [
-        Run(start, end, tuple(o for o in operations if o.end_s > start and o.start_s < end))
-        for start, end in sorted(marks)
-    ]
+    return [_run(start, end, operations) for start, end in sorted(seen.marks)]
 
 
-def _collect(plane: Any, module: str, marks: list[tuple[float, float]], operations: list[Operation]) -> None:
+def _run(start: float, end: float, operations: Sequence[Operation]) -> Run:
+    """A run with the operations that began in it; that one has ended may be told when the host has its result."""
+    own = (operation for operation in operations if start <= operation.start_s < end)
+    return Run(start, end, tuple(replace(operation, end_s=min(operation.end_s, end)) for operation in own))
+
+
+@dataclass
+class _Seen:
+    """What a trace holds: runs, operations with the key of their end, and when ends came where that is told."""
+
+    marks: list[tuple[float, float]] = field(default_factory=list)
+    operations: list[tuple[Operation, str]] = field(default_factory=list)
+    ends: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def ended(self, operation: Operation, key: str) -> Operation:
+        """The operation until the first end of its name and key that came after its start: keys are used again."""
+        after = [end for end in self.ends.get((operation.name, key), ()) if end >= operation.start_s]
+        return replace(operation, end_s=max(operation.end_s, min(after))) if after else operation
+
+
+def _collect(plane: Any, module: str, seen: _Seen) -> None:
     device = plane.name if plane.name.startswith("/device:") else "/host"
     for line in plane.lines:
         if device != "/host" and not _has_operations(line.name):
             continue
         for event in line.events:
             if event.name == MARK or event.name.startswith(f"{MARK}#"):
-                marks.append((event.start_ns / 1e9, event.end_ns / 1e9))
+                seen.marks.append((event.start_ns / 1e9, event.end_ns / 1e9))
                 continue
-            found = _operation(event, device, module)
+            stats = dict(event.stats)
+            if event.name.startswith("end: "):
+                # On CPU an operation may hand its work to other threads; that it is done is an event of its own.
+                seen.ends[event.name.removeprefix("end: "), str(stats.get("_c", ""))].append(event.start_ns / 1e9)
+                continue
+            found = _operation(event, stats, device, module)
             if found is not None:
-                operations.append(found)
+                seen.operations.append((found, str(stats.get("_p", "none"))))
 
 
 def _has_operations(line: str) -> bool:
@@ -119,8 +142,7 @@ def _has_operations(line: str) -> bool:
     return line == "XLA Ops" or line.startswith("Stream") or "Async" in line
 
 
-def _operation(event: Any, device: str, module: str) -> Operation | None:
-    stats = dict(event.stats)
+def _operation(event: Any, stats: Mapping[str, Any], device: str, module: str) -> Operation | None:
     name = stats.get("hlo_op")
     if name is None and device != "/host":
         # Traces of TPUs name an event by the text of its instruction.

@@ -4,7 +4,7 @@ A kernel that touches no more than a cache line is ``scalar``: counters of loops
 the operation in it that decides how it runs, the first of these that it holds:
 
 1. ``attention``: a library call that is one, or two products with an exponential between them in one kernel
-2. ``conv1d``, ``conv2d``, ``conv3d``: a convolution
+2. ``conv1d``, ``conv2d``, ``conv3d``: a convolution; of groups ``grouped_...`` and ``depthwise_...``, other code
 3. ``matmul``: a product; ``matvec``: one with a vector
 4. ``fft``, ``sort``, ``cholesky``, ``triangular_solve``, ``scatter_random``
 5. ``embedding``: a gather of pieces of at least a cache line; ``gather_random``: of smaller ones

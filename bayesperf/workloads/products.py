@@ -38,7 +38,7 @@ class Product:
     Parameters
     ----------
     family
-        ``matmul``, ``conv1d``, ``conv2d``, ``conv3d`` or ``attention``.
+        ``matmul``, ``attention``, or ``conv1d``, ``conv2d``, ``conv3d``, of groups with ``grouped_`` or ``depthwise_``.
     flops
         FLOP, by the formulas of the module's head.
     kind
@@ -174,7 +174,7 @@ def _convolution(instruction: Instruction, given: Sequence[Leaf]) -> Product | N
         return Product(**{**_fields(found), "precision": _precision(instruction)})
     each = 2.0 * out.dims[labels.out["b"]] * out.dims[labels.out["f"]] * channels
     shape = _conv_shape(labels, lhs, rhs, out, number(instruction, "feature_group_count"))
-    family, precision = f"conv{len(spatial)}d", _precision(instruction)
+    family, precision = _family(len(spatial), shape), _precision(instruction)
     return Product(family, each * pairs * _factor(lhs.kind), lhs.kind, shape, each * inside, precision)
 
 
@@ -192,6 +192,12 @@ def _conv_shape(labels: ConvLabels, lhs: Leaf, rhs: Leaf, out: Leaf, groups: int
     return {k: float(v) for k, v in {**shape, **({"kernel_size": sizes.pop()} if len(sizes) == 1 else {})}.items()}
 
 
+def _family(dimensions: int, shape: Mapping[str, float]) -> str:
+    groups = shape.get("groups", 1.0)
+    kind = "depthwise_" if 1 < groups == shape["c_in"] else "grouped_" if groups > 1 else ""
+    return f"{kind}conv{dimensions}d"
+
+
 def _library_convolution(instruction: Instruction, target: str, given: Sequence[Leaf]) -> Product | None:
     """A convolution or a gradient of one: all three multiply as often as the forward one does."""
     labels, result = conv_labels(instruction), leaves(instruction.shape)[0]
@@ -205,7 +211,7 @@ def _library_convolution(instruction: Instruction, target: str, given: Sequence[
     taps = filters.elements / filters.dims[labels.rhs["o"]]
     flops = 2.0 * out.elements * taps * _factor(filters.kind)
     shape = _conv_shape(labels, image, filters, out, number(instruction, "feature_group_count"))
-    return Product(f"conv{len(labels.spatial(labels.out))}d", flops, given[0].kind, shape)
+    return Product(_family(len(labels.spatial(labels.out)), shape), flops, given[0].kind, shape)
 
 
 def _library_matmul(instruction: Instruction, given: Sequence[Leaf]) -> Product:

@@ -130,7 +130,7 @@ def schedule(module: Module, trips: Mapping[str, float] | float | None = None) -
 
 class _Walk:
     def __init__(self, module: Module, trips: Mapping[str, float] | float | None):
-        self._module, self._trips = module, trips
+        self._module, self._trips, self._devices = module, trips, module.devices
 
     def run(self, computation: Computation, place: _Place, into: Loop) -> None:
         """Add the kernels of a computation to `into`."""
@@ -148,7 +148,7 @@ class _Walk:
                 into.items.append(self._kernel(computation, instruction, place))
 
     def _kernel(self, computation: Computation, instruction: Instruction, place: _Place) -> Kernel:
-        message = message_of(computation, instruction, self._module.devices)
+        message = message_of(computation, instruction, self._devices)
         content = None if message else content_of(self._module, computation, instruction)
         touches = []
         for access in content.reads if content else ():

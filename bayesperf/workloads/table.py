@@ -54,12 +54,15 @@ def tabulate(module: Module, program: Loop, *, relaxed: str | None = None) -> pd
         Type in which the device multiplies float32 operands unless something else is asked for, or None.
     """
     sets = working_sets(program)
-    rows = [_row(module, kernel, sets.get(id(kernel)), relaxed) for kernel in program.kernels()]
+    devices = float(module.devices)
+    rows = [_row(module, kernel, sets.get(id(kernel)), devices, relaxed) for kernel in program.kernels()]
     shapes = dict.fromkeys(key for row in rows for key in row if key not in (*LEADING, *TRAILING))
     return pd.DataFrame(rows, columns=[*LEADING, *shapes, *TRAILING])
 
 
-def _row(module: Module, kernel: Kernel, working: WorkingSet | None, relaxed: str | None) -> dict[str, Any]:
+def _row(
+    module: Module, kernel: Kernel, working: WorkingSet | None, devices: float, relaxed: str | None
+) -> dict[str, Any]:
     flags = ["unknown-trip-count"] if kernel.loops else []
     flags += ["branch"] if kernel.branch else []
     common = {"count": kernel.count, "instruction": kernel.instruction.name, "source": source(kernel.instruction)}
@@ -79,7 +82,7 @@ def _row(module: Module, kernel: Kernel, working: WorkingSet | None, relaxed: st
             "footprint_bytes": message.bytes,
             "flags": "+".join(flags) or None,
         }
-    content, devices = kernel.content, float(module.devices)
+    content = kernel.content
     assert content is not None
     body = body_of(module, kernel.computation, kernel.instruction)
     flags += ["unknown-flops"] if content.unknown else []

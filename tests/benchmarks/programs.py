@@ -56,8 +56,9 @@ def one(name: str, profile: Any, target: str, runs: int, rate: tuple[float, floa
     measured = float(np.median(found.untraced_s))
     row |= {"measured_s": measured, "error": row["predicted_s"] / measured - 1.0, "reason": ""}
     if not row["lower_0.999"] <= measured <= row["upper_0.999"]:
-        worst = found.by_kernel()
-        worst = worst.assign(missed=(worst["measured_s"] - worst["predicted_s"]).abs()).nlargest(1, "missed").iloc[0]
+        kernels = found.by_kernel()
+        missed = kernels.assign(missed=(kernels["measured_s"] - kernels["predicted_s"]).abs()).nlargest(1, "missed")
+        (worst,) = missed.to_dict(orient="records")
         row["reason"] = (
             f"{worst['instruction']} ({worst['op']}): {worst['ratio']:.2f} of predicted, {worst['held_back']}"
         )

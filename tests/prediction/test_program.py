@@ -113,15 +113,16 @@ def test_a_kernel_like_a_measured_one_stands_in_and_is_named() -> None:
 @pytest.mark.parametrize(
     ("op", "functions", "measured", "found"),
     [
-        ("elementwise", 0.0, {"elementwise", "fma_chain"}, "elementwise"),
-        ("elementwise", 0.0, {"stream_add", "fma_chain"}, "fma_chain"),
-        ("elementwise", 0.9, {"exp", "fma_chain"}, "exp"),
-        ("elementwise", 0.9, {"fma_chain"}, "elementwise"),
-        ("stream_copy", 0.0, {"stream_triad"}, "stream_triad"),
-        ("sort", 0.0, {"matmul"}, "sort"),
+        ("elementwise", 0.0, {"elementwise", "fma_chain"}, ("elementwise", False)),
+        ("elementwise", 0.0, {"stream_add", "fma_chain"}, ("fma_chain", False)),
+        ("elementwise", 0.2, {"exp", "fma_chain"}, ("exp", True)),
+        ("elementwise", 0.2, {"fma_chain"}, ("fma_chain", False)),
+        ("elementwise", 0.9, {"fma_chain"}, ("elementwise", False)),
+        ("stream_copy", 0.0, {"stream_triad"}, ("stream_triad", False)),
+        ("sort", 0.0, {"matmul"}, ("sort", False)),
     ],
 )
-def test_stand_ins(op: str, functions: float, measured: set[str], found: str) -> None:
+def test_stand_ins(op: str, functions: float, measured: set[str], found: tuple[str, bool]) -> None:
     assert stand_in(op, functions, measured) == found
 
 
@@ -130,6 +131,9 @@ def test_support_is_weighted_by_time() -> None:
     assert step.supported_share == pytest.approx(1 / 3)
     assert not step.supported
     assert predicted(known_profile(), kernels("matmul")).supported
+    unknown = predicted(known_profile(), kernels("matmul", "sort", count=[0.0001, 1.0]), launch="none")
+    assert unknown.supported_share < 0.1
+    assert unknown.by_kernel()["unsupported_features"].tolist() == ["", "op"]
     row = step.to_frame(0.8).iloc[0]
     assert (row["kernels"], row["interval"], row["target"]) == (2, 0.8, "box")
     assert row["flops"] == 1e9 + 1e15

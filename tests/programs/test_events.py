@@ -77,6 +77,18 @@ def test_operations_of_a_cpu_are_events_of_its_threads() -> None:
     assert [operation.name for operation in run.operations] == ["while.1", "dot"]
 
 
+def test_an_operation_of_a_cpu_ends_when_its_threads_have_done_it() -> None:
+    start = event(2, 20, 5, "convolution", "jit_f").replace("}  }", "} }")
+    started = start[:-1] + "stats { metadata_id: 3 uint64_value: 77 } }"
+    ended = event(3, 80, 1)[:-1] + "stats { metadata_id: 4 uint64_value: 77 } }"
+    names = {1: MARK, 2: "convolution", 3: "end: convolution"}
+    text = plane("/host:CPU", {"python": [event(1, 0, 100)], "a": [started], "b": [ended]}, names)
+    keys = " ".join(f'stat_metadata {{ key: {k} value {{ id: {k} name: "{v}" }} }}' for k, v in ((3, "_p"), (4, "_c")))
+    (seen,) = runs_of(profile(text[:-1] + keys + "}"), "jit_f")
+    (operation,) = seen.operations
+    assert (operation.start_s, operation.end_s) == pytest.approx((20e-6, 80e-6))
+
+
 def test_no_trace_is_an_error_of_its_own(tmp_path: Path) -> None:
     with pytest.raises(MeasurementError, match="no-trace"):
         read_runs(tmp_path, "jit_f")

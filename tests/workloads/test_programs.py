@@ -132,7 +132,7 @@ PROGRAMS = [
             2 * 2 * 8 * 8 * 32 * 9 * 8, 4 * (2 * 16 * 16 * 8 + 9 * 8 * 32 + 2 * 8 * 8 * 32), ops=("conv2d",)),
     Program("a depthwise convolution", lambda x, w: convolve(x, w, feature_group_count=8),
             (array(2, 16, 16, 8), array(3, 3, 1, 8)), 2 * 2 * 16 * 16 * 8 * 9,
-            4 * (2 * 2 * 16 * 16 * 8 + 9 * 8), ops=("conv2d",)),
+            4 * (2 * 2 * 16 * 16 * 8 + 9 * 8), ops=("depthwise_conv2d",)),
     Program("a dilated convolution", lambda x, w: convolve(x, w, rhs_dilation=(2, 2)),
             (array(2, 16, 16, 8), array(3, 3, 8, 32)), 2 * 2 * 16 * 16 * 32 * 9 * 8),
     Program("both gradients of a strided convolution",
