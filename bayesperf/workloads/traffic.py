@@ -91,8 +91,10 @@ def content_of(module: Module, computation: Computation, instruction: Instructio
 
 
 def results_of(instruction: Instruction) -> list[Leaf]:
-    """Arrays that an instruction yields, without the workspace of a library call."""
+    """Arrays that an instruction yields, without the workspace of a library call or the context of a copy."""
     results = leaves(instruction.shape)
+    if instruction.opcode == "copy-start":
+        return results[:1]
     if len(results) > 1 and instruction.custom_call_target:
         last = results[-1]
         return results[:-1] if last.kind in SCRATCH and len(last.dims) == 1 else results

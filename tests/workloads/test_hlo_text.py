@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from bayesperf.errors import InputError
+from bayesperf.store import read_workloads
 from bayesperf.workloads.trace import from_hlo
 
 
@@ -458,6 +461,27 @@ def test_work_beside_messages_is_of_all_devices() -> None:
     assert row["flops"] == 8 * 4096
     assert row["bytes"] == 8 * 2 * S
     assert row["n_devices"] == 8
+
+
+def test_a_copy_that_is_started_and_waited_for_is_one_copy() -> None:
+    text = program("""
+        %x = f32[4096]{0} parameter(0)
+        %s = (f32[4096]{0:S(1)}, f32[4096]{0}, u32[]{:S(2)}) copy-start(%x)
+        ROOT %d = f32[4096]{0:S(1)} copy-done(%s)
+    """)
+    row = only(from_hlo(text, platform="tpu"))
+    assert (row["op"], row["bytes"], row["parallelism"]) == ("stream_copy", 2 * S, 4096)
+
+
+def test_a_table_survives_a_file(tmp_path: Path) -> None:
+    table = from_hlo(loop())
+    table.to_csv(tmp_path / "w.csv", index=False)
+    table.to_parquet(tmp_path / "w.parquet")
+    for name in ("w.csv", "w.parquet"):
+        back = read_workloads(tmp_path / name)
+        assert back["op"].tolist() == table["op"].tolist()
+        for column in ("flops", "bytes", "working_set_bytes", "count"):
+            np.testing.assert_allclose(back[column], table[column])
 
 
 def test_what_nobody_knows_is_named_with_its_bytes() -> None:
