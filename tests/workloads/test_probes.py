@@ -44,7 +44,6 @@ SINGLE: dict[str, dict[str, Any]] = {
         "working_set_bytes": [4e5],
     },
     "intensity": {"chain": [1, 16], "working_set_bytes": [4e5]},
-    "fma": {"ilp": [4], "working_set_bytes": [8192]},
     "transcendental": {"working_set_bytes": [16384]},
     "conv2d": {"dtypes": ["float32"], "shapes": [[2, 9, 12, 8, 16, 3]]},
     "embedding": {"dtypes": ["float32"], "shapes": [[64, 256, 64]]},
@@ -99,8 +98,11 @@ BLOCKS: dict[str, tuple[dict[str, Any], float]] = {
 }
 """Workloads of several kernels, and how far their formula may be from the program's operations."""
 
+LONG = ("prefill", "decode", "mlp_train")
+"""Those that take longest to compile."""
 
-@pytest.mark.parametrize("name", BLOCKS)
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in BLOCKS])
 def test_a_block_computes_what_its_formula_says_and_moves_at_least_that(name: str) -> None:
     sweep, tolerance = BLOCKS[name]
     probe = plugins.load("probe", name)
