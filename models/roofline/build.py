@@ -23,6 +23,7 @@ from bayesperf.models.roofline.hierarchy import (
     overhead_location,
     rate_location,
     row_terms,
+    shape_location,
     unit_rate_location,
     unit_spread,
 )
@@ -77,11 +78,23 @@ def _gap_labels(targets: list[str], curves: Curves) -> list[str]:
     return [f"{targets[code]}|{low:.0f}-{high:.0f}" for code, low, high in ends]
 
 
-def _cells(name: str, location: Any, spread: Any, informed: Any, dim: str) -> Any:
-    """Hierarchical members: centred where their data determine them, non-centred where the prior does."""
+def _cells(name: str, location: Any, spread: Any, informed: Any, dim: str | tuple[str, ...], leaning: Any = 0.0) -> Any:
+    """Hierarchical members: centred where their data determine them, non-centred where the prior does.
+
+    The centred are sampled less what they lean on: what their data determine is the difference.
+    """
     centred = pt.as_tensor(informed)
-    raw = pm.Normal(f"{name}_raw", pt.switch(centred, location, 0.0), pt.switch(centred, spread, 1.0), dims=dim)
-    return pm.Deterministic(name, pt.switch(centred, raw, location + spread * raw), dims=dim)
+    where = pt.switch(centred, location - leaning, 0.0)
+    raw = pm.Normal(f"{name}_raw", where, pt.switch(centred, spread, 1.0), dims=dim)
+    return pm.Deterministic(name, pt.switch(centred, raw + leaning, location + spread * raw), dims=dim)
+
+
+def _leaning(p: dict[str, Any], shape_cell: Any, features: Any) -> Any:
+    """Discrepancy at the rows that determine a cell, (cell,)."""
+    if "discrepancy" not in p:
+        return 0.0
+    there = (shape_cell >= 0)[:, None]
+    return (p["discrepancy"][np.maximum(shape_cell, 0)] * (features * there)).sum(axis=1)
 
 
 def _operations(name: str, spread: Any, centring: Any) -> Any:
@@ -125,15 +138,18 @@ def _parameters(encoded: Encoded) -> dict[str, Any]:
     p["drop"] = pm.Gamma("drop", alpha=drop_shape(sheets), beta=1.0 / sheets.curves.mean, dims="gap")
     p["warp"] = pm.Normal("warp", 0.0, PRIORS.level_warp, dims="gap")
     p["launch"] = pm.Normal("launch", *launch_location(members), dims="launch_cell")
+    _discrepancy(encoded, p)
     if labels.of("rate"):
-        p["rate"] = _cells("rate", rate_location(p, members), PRIORS.cell_spread, informed["rate"], "rate_cell")
+        leaning = _leaning(p, members.rate_shape, encoded.leaning["rate"])
+        location, spread = rate_location(p, members), PRIORS.cell_spread
+        p["rate"] = _cells("rate", location, spread, informed["rate"], "rate_cell", leaning)
     if labels.of("memory"):
-        spread = PRIORS.memory_cell_spread
-        p["memory"] = _cells("memory", memory_location(p, members), spread, informed["memory"], "memory_cell")
+        leaning = _leaning(p, members.memory_shape, encoded.leaning["memory"])
+        location, spread = memory_location(p, members), PRIORS.memory_cell_spread
+        p["memory"] = _cells("memory", location, spread, informed["memory"], "memory_cell", leaning)
     spread = PRIORS.overhead_cell_spread
     p["overhead"] = _cells("overhead", overhead_location(p, members), spread, informed["overhead"], "overhead_cell")
     p["sharpness"] = pm.Normal("sharpness", *PRIORS.sharpness)
-    _discrepancy(encoded, p)
     _noise(encoded, p)
     _campaigns(encoded, p)
     return p
@@ -143,11 +159,15 @@ def _discrepancy(encoded: Encoded, p: dict[str, Any]) -> None:
     """Systematic errors of operations that were measured at many configurations."""
     if not encoded.bases:
         return
-    p["shape_cell_scale"] = pm.LogNormal("shape_cell_scale", *PRIORS.discrepancy, dims="shaped")
-    p["shape_cell_weight"] = pm.Normal("shape_cell_weight", 0.0, 1.0, dims=("shape_cell", "rank"))
+    members, informed = members_of(encoded.labels), encoded.informed
     if encoded.labels.of("shape"):
         p["shape_scale"] = pm.LogNormal("shape_scale", *PRIORS.discrepancy, dims="shape_op")
-        p["shape_weight"] = pm.Normal("shape_weight", 0.0, 1.0, dims=("shape_op", "rank"))
+        p["discrepancy_common"] = _cells(
+            "discrepancy_common", 0.0, p["shape_scale"][:, None], informed["shape"], ("shape_op", "rank")
+        )
+    p["shape_cell_scale"] = pm.LogNormal("shape_cell_scale", *PRIORS.discrepancy, dims="shaped")
+    location, spread = shape_location(pt, p, members), p["shape_cell_scale"][members.shape_cell_op][:, None]
+    p["discrepancy"] = _cells("discrepancy", location, spread, informed["shape_cell"], ("shape_cell", "rank"))
 
 
 def _noise(encoded: Encoded, p: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from bayesperf.models.roofline.units import unit_of
 if TYPE_CHECKING:
     from bayesperf.models.roofline.encode import Codes, Labels, Scatter
 
-__all__ = ["NEAR", "Shares", "any_row", "informed_cells", "term_shares"]
+__all__ = ["NEAR", "Shares", "any_row", "informed_cells", "leaning_cells", "term_shares"]
 
 NEAR = np.log(0.3)
 """Log share of a row's time from which a term's rate shows in it."""
@@ -34,6 +34,13 @@ ENOUGH_ROWS = 6
 
 MANY_ROWS = 8
 """From how many rows that show a bandwidth a cell is determined by them wherever they lie on its target's curve."""
+
+ENOUGH_REACH = 4.0
+"""Sum of squared features over a cell's rows from which they determine a coefficient of the discrepancy. Of 1, 4 and 12
+(none), 4 took the fewest steps on five devices and five operations."""
+
+ENOUGH_TARGETS = 3
+"""How many targets must determine a coefficient before what is common to them is determined."""
 
 Index = npt.NDArray[np.intp]
 
@@ -74,21 +81,72 @@ def informed_cells(
     """
     n_memory = len(labels.of("memory"))
     idle = np.maximum(shares.compute, shares.memory) < MOST
-    shows = shares.memory > NEAR
-    at_anchor = codes.log_working_set >= anchor[codes.target] - np.log(2.0)
+    shows, at_anchor = shares.memory > NEAR, _at_anchor(codes, anchor)
     many = np.bincount(codes.memory[(codes.memory >= 0) & shows], minlength=n_memory) >= MANY_ROWS
-    busy = (shares.compute > NEAR) & (np.maximum(shares.memory, shares.overhead) < MOST)
-    # Where an operation's FLOP and bytes grow together, its best rate is memory's, and says nothing of compute.
-    busy &= shares.compute > shares.memory + CLEARLY
     rows = np.bincount(codes.noise, minlength=len(labels.of("noise")))
     repeats = np.bincount(scatter.noise, scatter.dof, minlength=len(labels.of("noise")))
     return {
-        "rate": any_row(codes.rate, busy, len(labels.of("rate"))),
+        "rate": any_row(codes.rate, _busy(shares), len(labels.of("rate"))),
         "memory": any_row(codes.memory, shows & at_anchor, n_memory) | many,
         "overhead": any_row(codes.overhead, idle, len(labels.of("overhead"))),
         "misfit": rows >= ENOUGH_ROWS,
         "repeat": repeats >= ENOUGH_ROWS,
+        **_informed_shapes(codes, labels, shares),
     }
+
+
+def leaning_cells(codes: Codes, labels: Labels, anchor: Floats, shares: Shares) -> dict[str, Floats]:
+    """Mean discrepancy features of the rows that determine a rate or a bandwidth, (cell, rank) each.
+
+    What those rows determine is the rate with the discrepancy there taken out, whatever that is. Sampled in its place,
+    it does not move with the discrepancy's coefficients.
+    """
+    shows, n_memory = shares.memory > NEAR, len(labels.of("memory"))
+    near = shows & _at_anchor(codes, anchor)
+    # Elsewhere only the sum with the curve's drops is known: any row that shows the bandwidth does.
+    anchored = any_row(codes.memory, near, n_memory)
+    near |= shows & ~(anchored[codes.memory] if n_memory else shows)
+    return {
+        "rate": _mean(codes.rate, codes.phi, _busy(shares), len(labels.of("rate"))),
+        "memory": _mean(codes.memory, codes.phi, near, n_memory),
+    }
+
+
+def _mean(cell: Index, phi: Floats, rows: npt.NDArray[np.bool_], n: int) -> Floats:
+    rows = rows & (cell >= 0)
+    total = np.zeros((n, phi.shape[1]))
+    np.add.at(total, cell[rows], phi[rows])
+    return total / np.maximum(np.bincount(cell[rows], minlength=n), 1)[:, None]
+
+
+def _at_anchor(codes: Codes, anchor: Floats) -> npt.NDArray[np.bool_]:
+    near: npt.NDArray[np.bool_] = codes.log_working_set >= anchor[codes.target] - np.log(2.0)
+    return near
+
+
+def _busy(shares: Shares) -> npt.NDArray[np.bool_]:
+    busy: npt.NDArray[np.bool_] = (shares.compute > NEAR) & (np.maximum(shares.memory, shares.overhead) < MOST)
+    # Where an operation's FLOP and bytes grow together, its best rate is memory's, and says nothing of compute.
+    busy &= shares.compute > shares.memory + CLEARLY
+    return busy
+
+
+def _informed_shapes(codes: Codes, labels: Labels, shares: Shares) -> dict[str, npt.NDArray[np.bool_]]:
+    """Coefficients of the discrepancy, (cell, rank) and (op, rank): the first by how far their rows' features reach,
+    the others by how many targets inform theirs.
+    """
+    rank, cells = codes.phi.shape[1], len(labels.of("shape_cell"))
+    reach = np.zeros((cells, rank))
+    there = codes.shape_cell >= 0
+    # Of what is overhead, no error of the work shows.
+    working = 1.0 - np.exp(np.minimum(shares.overhead, 0.0))
+    np.add.at(reach, codes.shape_cell[there], (working[:, None] * codes.phi)[there] ** 2)
+    # Of a row's scatter, a coefficient of typical size explains about as much as the misfit and the noise leave.
+    own = reach >= ENOUGH_REACH
+    common = labels.parents("shape_cell", "shape", slice(1, 2))
+    targets = np.zeros((len(labels.of("shape")), rank))
+    np.add.at(targets, common[common >= 0], own[common >= 0])
+    return {"shape_cell": own, "shape": targets >= ENOUGH_TARGETS}
 
 
 def any_row(cell: Index, mask: npt.NDArray[np.bool_], n: int) -> npt.NDArray[np.bool_]:

@@ -1,16 +1,17 @@
 """What a roofline gets wrong systematically: a low-rank Gaussian process per operation, in the logs of what it does.
 
-    delta(x) = scale_op phi(x) . u_op + scale_cell phi(x) . w_cell,   u, w ~ N(0, 1)
+    delta(x) = phi(x) . c_cell,   c_cell ~ N(c_op, scale_cell),   c_op ~ N(0, scale_op)
 
 phi are the features of a squared-exponential kernel on a few inducing points, chosen by pivoted Cholesky among the
 measured configurations of the operation: ``phi(x) = L^-1 k(Z, x)`` with ``L L' = k(Z, Z)``, so that ``phi . phi'`` is
 the Nystroem approximation of the kernel (Quinonero-Candela and Rasmussen, 2005). The variance that it lacks,
 ``1 - |phi(x)|^2``, is added to each row as FITC does: between measured configurations it is small, far from them all
-phi vanish, delta reverts to zero, and the prediction widens by the whole scale. The first part is common to all targets
-(it is how the formulas of an operation miss), the second belongs to one.
+phi vanish, delta reverts to zero, and the prediction widens by the whole scale. c_op is common to all targets (it is
+how the formulas of an operation miss), the rest of c_cell belongs to one.
 
-phi is centred over the measured configurations: the mean error of an operation is its rate and its bandwidth, which
-delta must not eat (Plumlee, 2017).
+phi is centred over the measured rows, by the share of their time that is work: the mean error of an operation is its
+rate and its bandwidth, which delta must not eat (Plumlee, 2017). Then it is rotated to its principal axes over the same
+rows, which changes nothing of the prior and makes the coefficients nearly uncorrelated in the posterior.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ TOLERANCE = 1e-3
 
 _JITTER = 1e-8
 
+_LEAST_WEIGHT = 1e-3
+"""Weight of a row that is all overhead; not zero, as an operation may have no others."""
+
 
 @dataclass(frozen=True)
 class Basis:
@@ -49,9 +53,9 @@ class Basis:
     points
         Inducing points in scaled features, (rank, feature).
     whiten
-        Inverse Cholesky factor of their kernel matrix, (rank, rank).
+        Inverse Cholesky factor of their kernel matrix, rotated, (rank, rank).
     centre
-        Mean of phi over the measured configurations, (rank,).
+        Mean of phi over the measured rows, (rank,).
     common
         Whether several targets show it, so that what they share can be told from what is one target's own.
     """
@@ -75,15 +79,30 @@ def features_of(table: pd.DataFrame) -> Floats:
     return np.stack(columns, axis=1)
 
 
-def basis_of(features: Floats, *, common: bool) -> Basis | None:
-    """Basis of an operation from its measured configurations, (row, feature); None where they are too few."""
+def basis_of(features: Floats, weight: Floats, *, common: bool) -> Basis | None:
+    """Basis of an operation; None where too few configurations were measured.
+
+    Parameters
+    ----------
+    features
+        Of its rows, (row, feature).
+    weight
+        How much of each row's time is work, so that an error of it shows, (row,).
+    common
+        As in `Basis`.
+    """
     distinct = np.unique(features, axis=0)
     if len(distinct) < MIN_CONFIGURATIONS:
         return None
     points = distinct[_pivots(distinct, min(RANK, len(distinct) // 4))]
     kernel = _kernel(points, points) + _JITTER * np.eye(len(points))
     whiten = np.linalg.inv(np.linalg.cholesky(kernel))
-    return Basis(points, whiten, (_kernel(distinct, points) @ whiten.T).mean(axis=0), common)
+    phi = _kernel(features, points) @ whiten.T
+    weight = np.maximum(weight, _LEAST_WEIGHT)
+    centre = np.average(phi, axis=0, weights=weight)
+    _, axes = np.linalg.eigh(np.cov(phi, rowvar=False, aweights=weight))
+    axes = axes[:, ::-1]
+    return Basis(points, axes.T @ whiten, centre @ axes, common)
 
 
 def rank_of(bases: Mapping[str, Basis]) -> int:
@@ -103,16 +122,16 @@ def evaluate(bases: Mapping[str, Basis], op: npt.NDArray[np.object_], features: 
     return phi, lacking
 
 
-def process(xp: Any, weights: Any, cell: npt.NDArray[np.intp], phi: Floats) -> Any:
-    """Value of a process at rows, (..., row), from its weights, (..., cell, rank); where a cell is -1, phi are 0."""
+def process(xp: Any, coefficients: Any, cell: npt.NDArray[np.intp], phi: Floats) -> Any:
+    """Value of a process at rows, (..., row), from coefficients, (..., cell, rank); where a cell is -1, phi are 0."""
     cell = np.maximum(cell, 0)
     if xp is not np:
-        return (weights[..., cell, :] * phi).sum(axis=-1)
-    # The same, without weights repeated for every row and draw.
-    values = np.empty((*weights.shape[:-2], len(cell)))
+        return (coefficients[..., cell, :] * phi).sum(axis=-1)
+    # The same, without coefficients repeated for every row and draw.
+    values = np.empty((*coefficients.shape[:-2], len(cell)))
     for code in np.unique(cell):
         rows = np.flatnonzero(cell == code)
-        values[..., rows] = weights[..., code, :] @ phi[rows].T
+        values[..., rows] = coefficients[..., code, :] @ phi[rows].T
     return values
 
 

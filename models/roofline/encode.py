@@ -8,15 +8,15 @@ rows would count the same error several times.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bayesperf.configurations import configurations
+from bayesperf.configurations import Configurations, configurations
 from bayesperf.model import Floats
-from bayesperf.models.roofline.centring import NEAR, any_row, informed_cells, term_shares
+from bayesperf.models.roofline.centring import NEAR, Shares, any_row, informed_cells, leaning_cells, term_shares
 from bayesperf.models.roofline.curve import Curves, curves_for
 from bayesperf.models.roofline.discrepancy import Basis, basis_of, evaluate, features_of
 from bayesperf.models.roofline.priors import PRIORS
@@ -24,7 +24,21 @@ from bayesperf.models.roofline.quantise import log_inflation
 from bayesperf.models.roofline.units import LAUNCHES, typical_offset, unit_of
 from bayesperf.specs import spec_of
 
-__all__ = ["Codes", "Encoded", "Label", "Labels", "Scatter", "Sheets", "code_rows", "encode", "sheets_for", "units_of"]
+__all__ = [
+    "Codes",
+    "Encoded",
+    "Label",
+    "Labels",
+    "Observations",
+    "Scatter",
+    "Sheets",
+    "code_rows",
+    "devices_of",
+    "encode",
+    "extend_encoded",
+    "sheets_for",
+    "units_of",
+]
 
 Codes1 = npt.NDArray[np.intp]
 Label = tuple[str, ...]
@@ -135,22 +149,41 @@ class Scatter:
 
 
 @dataclass(frozen=True)
-class Encoded:
-    """A coded table, ready to be built or predicted from. (observation,) unless said.
+class Observations:
+    """What was observed, one entry per configuration, (observation,) unless said.
 
-    `shows_bandwidth` (memory cell,) marks the cells in some row of which memory takes much of the time.
+    Parameters
+    ----------
+    codes, scatter
+        Coded configurations, and what their repeats tell.
+    log_time
+        Median over repeats, log seconds.
+    within, repeat_weight
+        Variances of that median: from within processes, and as a share of that between two repeats.
+    ids
+        Measurements behind each.
     """
 
-    labels: Labels
     codes: Codes
-    sheets: Sheets
     scatter: Scatter
     log_time: Floats
     within: Floats
     repeat_weight: Floats
     ids: list[list[str]]
+
+
+@dataclass(frozen=True)
+class Encoded(Observations):
+    """A coded table, ready to be built or predicted from.
+
+    `shows_bandwidth` (memory cell,) marks the cells in some row of which memory takes much of the time.
+    """
+
+    labels: Labels
+    sheets: Sheets
     shows_bandwidth: npt.NDArray[np.bool_]
     informed: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    leaning: dict[str, Floats] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
     units: dict[str, float] = field(default_factory=dict)
     bases: dict[str, Basis] = field(default_factory=dict)
@@ -177,8 +210,67 @@ def encode(table: pd.DataFrame, targets: pd.DataFrame | None) -> Encoded:
     summary = configurations(table)
     labels = Labels()
     units = units_of(table["target"].unique(), devices, targets)
-    bases = _bases(summary.first)
-    codes = code_rows(summary.first, labels, kinds, units, bases)
+    bases = _bases(summary.first, summary.log_time)
+    seen = _observe(summary, code_rows(summary.first, labels, kinds, units, bases))
+    codes, shares = seen.codes, term_shares(seen.codes, labels, seen.log_time)
+    sheets = sheets_for(labels, targets, devices, _working_sets(codes, labels, shares))
+    return Encoded(
+        **vars(seen),
+        labels=labels,
+        sheets=sheets,
+        shows_bandwidth=any_row(codes.memory, shares.memory > NEAR, len(labels.of("memory"))),
+        informed=informed_cells(codes, labels, seen.scatter, sheets.curves.anchor, shares),
+        leaning=leaning_cells(codes, labels, sheets.curves.anchor, shares),
+        kinds=kinds,
+        units=units,
+        bases=bases,
+        devices=devices,
+    )
+
+
+def extend_encoded(encoded: Encoded, table: pd.DataFrame, targets: pd.DataFrame | None) -> tuple[Encoded, Observations]:
+    """Code further rows behind those of `encoded`, whose codes, curves and features stay as they are.
+
+    Returns
+    -------
+    joined, new
+        All observations, and the new ones alone in the labels of all.
+    """
+    devices = devices_of(table) | encoded.devices
+    units = units_of(table["target"].unique(), devices, targets) | encoded.units
+    kinds = _default_kinds(table) | encoded.kinds
+    summary, labels = configurations(table), Labels(encoded.labels)
+    new = _observe(summary, code_rows(summary.first, labels, kinds, units, encoded.bases))
+    shares = term_shares(new.codes, labels, new.log_time)
+    sheets = sheets_for(labels, targets, devices, _working_sets(new.codes, labels, shares), encoded.sheets)
+    shows = any_row(new.codes.memory, shares.memory > NEAR, len(labels.of("memory")))
+    shows[: len(encoded.shows_bandwidth)] |= encoded.shows_bandwidth
+    joined = replace(
+        encoded,
+        codes=_behind(encoded.codes, new.codes),
+        scatter=_behind(encoded.scatter, new.scatter),
+        log_time=np.concatenate([encoded.log_time, new.log_time]),
+        within=np.concatenate([encoded.within, new.within]),
+        repeat_weight=np.concatenate([encoded.repeat_weight, new.repeat_weight]),
+        ids=encoded.ids + new.ids,
+        labels=labels,
+        sheets=sheets,
+        shows_bandwidth=shows,
+        informed={},
+        kinds=kinds,
+        units=units,
+        devices=devices,
+    )
+    return joined, new
+
+
+def _behind[T: (Codes, Scatter)](first: T, second: T) -> T:
+    return type(first)(
+        **{f.name: np.concatenate([getattr(first, f.name), getattr(second, f.name)]) for f in fields(first)}
+    )
+
+
+def _observe(summary: Configurations, codes: Codes) -> Observations:
     repeated = summary.count > 1
     scatter = Scatter(
         noise=codes.noise[repeated],
@@ -186,29 +278,23 @@ def encode(table: pd.DataFrame, targets: pd.DataFrame | None) -> Encoded:
         square=summary.square[repeated],
         within=summary.within[repeated],
     )
-    shares = term_shares(codes, labels, summary.log_time)
-    shows = shares.memory > NEAR
-    working_sets = {
-        target: codes.log_working_set[(codes.target == code) & shows]
-        for code, (target,) in enumerate(labels.of("target"))
-    }
-    sheets = sheets_for(labels, targets, devices, working_sets)
-    return Encoded(
-        labels=labels,
+    return Observations(
         codes=codes,
-        sheets=sheets,
         scatter=scatter,
         log_time=summary.log_time,
         within=summary.within * summary.weight,
         repeat_weight=summary.weight,
         ids=summary.ids,
-        shows_bandwidth=any_row(codes.memory, shows, len(labels.of("memory"))),
-        informed=informed_cells(codes, labels, scatter, sheets.curves.anchor, shares),
-        kinds=kinds,
-        units=units,
-        bases=bases,
-        devices=devices,
     )
+
+
+def _working_sets(codes: Codes, labels: Labels, shares: Shares) -> dict[str, Floats]:
+    """Log working sets of each target's rows that show its bandwidth."""
+    shows = shares.memory > NEAR
+    return {
+        target: codes.log_working_set[(codes.target == code) & shows]
+        for code, (target,) in enumerate(labels.of("target"))
+    }
 
 
 def devices_of(table: pd.DataFrame) -> dict[str, str]:
@@ -225,12 +311,15 @@ def units_of(names: Iterable[str], devices: dict[str, str], targets: pd.DataFram
     return {name: units for name, units in found.items() if units}
 
 
-def _bases(table: pd.DataFrame) -> dict[str, Basis]:
+def _bases(table: pd.DataFrame, log_time: Floats) -> dict[str, Basis]:
     """Discrepancy features of every operation that was measured at enough configurations."""
     op, features = _operations(table), features_of(table)
     targets = table["target"].to_numpy()
+    shortest = pd.Series(log_time).groupby(targets).transform("min").to_numpy()
+    working = 1.0 - np.exp(shortest - log_time)
     found = {
-        name: basis_of(features[op == name], common=len(set(targets[op == name])) > 1) for name in dict.fromkeys(op)
+        name: basis_of(features[op == name], working[op == name], common=len(set(targets[op == name])) > 1)
+        for name in dict.fromkeys(op)
     }
     return {name: basis for name, basis in found.items() if basis is not None}
 

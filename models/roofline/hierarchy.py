@@ -34,6 +34,7 @@ __all__ = [
     "overhead_location",
     "rate_location",
     "row_terms",
+    "shape_location",
     "unit_rate_location",
     "unit_spread",
 ]
@@ -55,7 +56,10 @@ class Members:
     memory_op: Index
     launch_chained: npt.NDArray[np.bool_]
     overhead_launch: Index
+    rate_shape: Index
+    memory_shape: Index
     shape_cell_op: Index
+    shape_cell_common: Index
 
 
 def members_of(labels: Labels) -> Members:
@@ -69,7 +73,10 @@ def members_of(labels: Labels) -> Members:
         memory_op=labels.parents("memory", "op", slice(1, 2)),
         launch_chained=np.array([kind == "chained" for _, kind in labels.of("launch")], dtype=bool),
         overhead_launch=labels.parents("overhead", "launch", (0, 2)),
+        rate_shape=labels.parents("rate", "shape_cell", slice(0, 2)),
+        memory_shape=labels.parents("memory", "shape_cell", slice(0, 2)),
         shape_cell_op=labels.parents("shape_cell", "shaped", slice(1, 2)),
+        shape_cell_common=labels.parents("shape_cell", "shape", slice(1, 2)),
     )
 
 
@@ -142,6 +149,14 @@ def overhead_location(p: Mapping[str, Any], members: Members) -> Any:
     return p["launch"][..., members.overhead_launch]
 
 
+def shape_location(xp: Any, p: Mapping[str, Any], members: Members) -> Any:
+    """Location of each (target, op)'s discrepancy: what all targets share, (..., shape_cell, rank)."""
+    if "discrepancy_common" not in p:
+        return 0.0
+    common = members.shape_cell_common
+    return xp.where((common >= 0)[:, None], p["discrepancy_common"][..., np.maximum(common, 0), :], 0.0)
+
+
 def row_terms(xp: Any, p: Mapping[str, Any], codes: Codes, members: Members, sheets: Sheets) -> tuple[Any, Any, Any]:
     """Log time of each row's compute, memory and overhead term alone, (..., row) each, campaign vector included."""
     compute = memory = np.full(len(codes.target), ABSENT)
@@ -154,8 +169,9 @@ def row_terms(xp: Any, p: Mapping[str, Any], codes: Codes, members: Members, she
         curve = code_curve(sheets.curves, codes.target, codes.log_working_set)
         speed = log_bandwidth(xp, p["memory"][..., cell], p["drop"], p["warp"], curve)
         memory = xp.where(there, codes.log_bytes - speed, ABSENT)
-    wrong = _discrepancy(xp, p, codes, members)
-    if wrong is not None:
+    if "discrepancy" in p:
+        # phi of rows without a discrepancy are zeros.
+        wrong = process(xp, p["discrepancy"], codes.shape_cell, codes.phi)
         compute, memory = compute + wrong, memory + wrong
     overhead = p["overhead"][..., codes.overhead]
     if "campaign_vector" in p:
@@ -164,28 +180,11 @@ def row_terms(xp: Any, p: Mapping[str, Any], codes: Codes, members: Members, she
     return compute, memory, overhead
 
 
-def _discrepancy(xp: Any, p: Mapping[str, Any], codes: Codes, members: Members) -> Any:
-    """Systematic error of each row's busy time, log, (..., row); None where no operation has one."""
-    if "shape_cell_weight" not in p:
-        return None
-    own, common = _shape_scales(p, codes, members)
-    # phi of rows without a discrepancy are zeros.
-    wrong = own * process(xp, p["shape_cell_weight"], codes.shape_cell, codes.phi)
-    if "shape_weight" in p:
-        wrong = wrong + common * process(xp, p["shape_weight"], codes.shape, codes.phi)
-    return wrong
-
-
 def lacking_variance(p: Mapping[str, Any], codes: Codes, members: Members) -> Any:
     """Variance of each row's log time that the discrepancy's features cannot express, (..., row); 0 without one."""
-    if "shape_cell_weight" not in p:
+    if "discrepancy" not in p:
         return 0.0
-    own, common = _shape_scales(p, codes, members)
-    return (own**2 + common**2) * codes.lacking
-
-
-def _shape_scales(p: Mapping[str, Any], codes: Codes, members: Members) -> tuple[Any, Any]:
-    """Scales of each row's own and common discrepancy, (..., row) each; the common one 0 where there is none."""
-    op = members.shape_cell_op[np.maximum(codes.shape_cell, 0)]
-    common = p["shape_scale"][..., np.maximum(codes.shape, 0)] * (codes.shape >= 0) if "shape_weight" in p else 0.0
-    return p["shape_cell_scale"][..., op], common
+    variance = p["shape_cell_scale"][..., members.shape_cell_op[np.maximum(codes.shape_cell, 0)]] ** 2
+    if "discrepancy_common" in p:
+        variance = variance + (p["shape_scale"][..., np.maximum(codes.shape, 0)] * (codes.shape >= 0)) ** 2
+    return variance * codes.lacking

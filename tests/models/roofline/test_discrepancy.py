@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import Mode
 
-from bayesperf.models.roofline.discrepancy import RANK, basis_of, evaluate, features_of, process
+from bayesperf.models.roofline.discrepancy import RANK, Basis, basis_of, evaluate, features_of, process
 from bayesperf.models.roofline.priors import PRIORS
 
 
@@ -23,46 +23,62 @@ def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.asarray(np.exp(-0.5 * ((a[:, None] - b[None]) ** 2).sum(-1)))
 
 
+def basis(features: np.ndarray, *, common: bool) -> Basis | None:
+    """With rows that are all work."""
+    return basis_of(features, np.ones(len(features)), common=common)
+
+
 def test_few_configurations_have_no_discrepancy() -> None:
-    assert basis_of(np.repeat(measured(1, 20), 5, axis=0), common=False) is None
+    assert basis(np.repeat(measured(1, 20), 5, axis=0), common=False) is None
 
 
 def test_features_reproduce_the_kernel_and_say_what_they_lack() -> None:
     features = measured(2)
-    basis = basis_of(features, common=True)
-    assert basis is not None
-    assert len(basis.points) <= RANK
-    phi, lacking = evaluate({"op": basis}, np.array(["op"] * len(features), dtype=object), features)
-    plain = phi[:, : len(basis.points)] + basis.centre
+    found = basis(features, common=True)
+    assert found is not None
+    assert len(found.points) <= RANK
+    phi, lacking = evaluate({"op": found}, np.array(["op"] * len(features), dtype=object), features)
+    plain = phi[:, : len(found.points)] + found.centre
     np.testing.assert_allclose((plain**2).sum(axis=1) + lacking, 1.0, atol=1e-6)
-    at_points, lacking_there = evaluate({"op": basis}, np.array(["op"] * len(basis.points), dtype=object), basis.points)
-    plain = at_points[:, : len(basis.points)] + basis.centre
-    np.testing.assert_allclose(plain @ plain.T, kernel(basis.points, basis.points), atol=1e-5)
+    at_points, lacking_there = evaluate({"op": found}, np.array(["op"] * len(found.points), dtype=object), found.points)
+    plain = at_points[:, : len(found.points)] + found.centre
+    np.testing.assert_allclose(plain @ plain.T, kernel(found.points, found.points), atol=1e-5)
     np.testing.assert_allclose(lacking_there, 0.0, atol=1e-5)
     assert lacking.mean() < 0.3
 
 
 def test_far_from_everything_it_reverts_and_widens() -> None:
-    basis = basis_of(measured(3), common=False)
-    assert basis is not None
+    found = basis(measured(3), common=False)
+    assert found is not None
     far = features_of(pd.DataFrame({"flops": [1e20], "bytes": [1e2]}))
-    phi, lacking = evaluate({"op": basis}, np.array(["op"], dtype=object), far)
-    np.testing.assert_allclose(phi[0], -basis.centre, atol=1e-9)
+    phi, lacking = evaluate({"op": found}, np.array(["op"], dtype=object), far)
+    np.testing.assert_allclose(phi[0], -found.centre, atol=1e-9)
     assert lacking[0] == pytest.approx(1.0)
 
 
 def test_it_leaves_the_mean_to_rates() -> None:
     features = measured(4)
-    basis = basis_of(features, common=False)
-    assert basis is not None
-    phi, _ = evaluate({"op": basis}, np.array(["op"] * len(features), dtype=object), features)
+    found = basis(features, common=False)
+    assert found is not None
+    phi, _ = evaluate({"op": found}, np.array(["op"] * len(features), dtype=object), features)
     np.testing.assert_allclose(phi.mean(axis=0), 0.0, atol=1e-9)
 
 
+def test_features_are_principal_axes_of_what_was_measured() -> None:
+    features = measured(6)
+    found = basis(features, common=False)
+    assert found is not None
+    phi, _ = evaluate({"op": found}, np.array(["op"] * len(features), dtype=object), features)
+    covariance = np.cov(phi[:, : len(found.points)], rowvar=False)
+    spread = np.diag(covariance)
+    np.testing.assert_allclose(covariance, np.diag(spread), atol=1e-9)
+    assert (np.diff(spread) <= 1e-12).all()
+
+
 def test_other_operations_have_none() -> None:
-    basis = basis_of(measured(5), common=False)
-    assert basis is not None
-    phi, lacking = evaluate({"op": basis}, np.array(["other"], dtype=object), measured(5)[:1])
+    found = basis(measured(5), common=False)
+    assert found is not None
+    phi, lacking = evaluate({"op": found}, np.array(["other"], dtype=object), measured(5)[:1])
     assert not phi.any()
     assert not lacking.any()
 
