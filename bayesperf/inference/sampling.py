@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -66,6 +67,9 @@ def compile_model(model: pm.Model) -> Any:
     rows. JAX would compile in seconds, but a gradient of a small table then takes tens of times longer. What follows
     from the sampled variables is left to `sample`, which computes it for all draws at once.
     """
+    with _no_compiler():
+        # Imported the first time under a name that is no compiler, it would try to build itself, and say so at length.
+        importlib.import_module("pytensor.link.c.cvm")
     # Shapes and starting points need no compiler either; but PyTensor fuses loops for Numba only where it sees a name.
     with pytensor.config.change_flags(mode="FAST_COMPILE", linker="py", cxx="none needed"):
         return nutpie.compile_pymc_model(model, backend="numba", var_names=free_names(model))
