@@ -1,7 +1,7 @@
 """Prepared predictions of one kind of workload at any size: members extended once, the physics compiled by JAX.
 
 Nothing of the physics is written again. `prepare` lets `predict` do its work for one workload and keeps what it gave to
-`row_terms`: draws of every member that the workload needs, and its codes. `row_terms` and `log_bandwidth` take features
+`row_times`: draws of every member that the workload needs, and its codes. `row_terms` and `log_bandwidth` take features
 of rows as NumPy constants, where a compiled function gets them as arguments; they run here with other globals
 (`rebound`): features are JAX arrays, and the place of a row on the bandwidth curve, which takes a search, is what
 `Kernel.code` has found.
@@ -25,6 +25,7 @@ from bayesperf.models.roofline.encode import Codes, Encoded, Labels, Sheets, cod
 from bayesperf.models.roofline.hierarchy import Members, lacking_variance, row_terms
 from bayesperf.models.roofline.physics import smooth_roofline
 from bayesperf.models.roofline.quantise import log_inflation
+from bayesperf.models.roofline.quick import row_times
 from bayesperf.models.roofline.units import unit_of
 
 __all__ = ["Coded", "Kernel", "prepare"]
@@ -167,12 +168,12 @@ def prepare(
         coded.update(labels=labels, units=units, bases=bases)
         return code_rows(table, labels, kinds, units, bases)
 
-    def physics(xp: Any, p: dict[str, Floats], codes: Codes, members: Members, sheets: Sheets) -> Any:
+    def physics(p: dict[str, Floats], codes: Codes, members: Members, sheets: Sheets) -> Any:
         given.update(p=p, codes=codes, members=members, sheets=sheets)
-        return row_terms(xp, p, codes, members, sheets)
+        return row_times(p, codes, members, sheets)
 
     table = pd.DataFrame([dict(workload)])
-    watched = rebound(predicting.predict, code_rows=coding, row_terms=physics)
+    watched = rebound(predicting.predict, code_rows=coding, row_times=physics)
     predicted = watched(encoded, draws, table, request, targets, rng)
     codes = given["codes"]
     (operation,) = coded["labels"].of("op")[int(codes.op[0])]
