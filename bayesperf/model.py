@@ -8,7 +8,7 @@ model by name. Third parties register theirs under the entry-point group ``bayes
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -16,10 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from bayesperf.errors import InputError
+
 if TYPE_CHECKING:
     import pymc as pm
 
-__all__ = ["LIMITS", "Draws", "Floats", "PerformanceModel", "Predicted", "Prepared", "Quantity", "Request"]
+__all__ = ["LIMITS", "Draws", "Floats", "PerformanceModel", "Predicted", "Prepared", "Quantity", "Request", "Updated"]
 
 Floats = npt.NDArray[np.float64]
 Draws = Mapping[str, Floats]
@@ -138,6 +140,38 @@ class Prepared(Protocol):
         """Log time, scale of misfit and scale of repeats as in `Predicted`, (draw, row) each, from coded rows."""
 
 
+@dataclass(frozen=True)
+class Updated:
+    """A fit conditioned on further rows.
+
+    Parameters
+    ----------
+    encoded
+        Coding of the old rows and the new, as `PerformanceModel.extend` gives it.
+    posterior, prior
+        Draws of every variable, new members behind the old, (draw, ...).
+    coords
+        Labels of every dim.
+    dims
+        Dims of variables that the fit did not have.
+    survivors
+        Effective number of the fit's draws that the new rows left.
+    accepted
+        Share of the last moves that were accepted.
+    carried_over
+        Largest rank correlation of a parameter's draws before and after the last moves.
+    """
+
+    encoded: Any
+    posterior: Draws
+    prior: Draws
+    coords: Mapping[str, Sequence[Any]]
+    dims: Mapping[str, tuple[str, ...]]
+    survivors: float
+    accepted: float
+    carried_over: float
+
+
 class PerformanceModel(ABC):
     """A hierarchical model of execution times. Implementations are stateless: all state is in `encode`'s result."""
 
@@ -190,6 +224,29 @@ class PerformanceModel(ABC):
         None, as here, where a model has no prepared form; everything else of a profile works without one.
         """
         return None
+
+    def extend(self, encoded: Any, table: pd.DataFrame, targets: pd.DataFrame | None) -> Any:
+        """Code further rows behind those of `encoded`, whose own codes stay; deterministic, as `encode`."""
+        raise InputError(f"model {self.name!r} cannot be updated; fit the old and the new rows together")
+
+    def update(
+        self,
+        encoded: Any,
+        posterior: Draws,
+        prior: Draws,
+        table: pd.DataFrame,
+        targets: pd.DataFrame | None,
+        rng: np.random.Generator,
+        progress: Callable[[float], None],
+    ) -> Updated:
+        """Condition draws on further rows; `progress` is called with the share of their weight that is reached.
+
+        Raises
+        ------
+        InputError
+            The model cannot be updated, as here.
+        """
+        raise InputError(f"model {self.name!r} cannot be updated; fit the old and the new rows together")
 
     @abstractmethod
     def quantities(self, encoded: Any, draws: Draws) -> list[Quantity]:

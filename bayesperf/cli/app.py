@@ -141,6 +141,7 @@ def build() -> typer.Typer:
         merge,
         predict,
         report,
+        update,
         validate,
     )
 
@@ -158,6 +159,7 @@ def build() -> typer.Typer:
         ("characterize", characterize, "Measure, fit, validate and report: the main job."),
         ("measure", measure, "Run probes; needs no inference library."),
         ("fit", fit, "Fit a model to measurements."),
+        ("update", update, "Add a few rows to a profile without a full fit."),
         ("predict", predict, "Predict how long workloads take."),
         ("explain", explain, "Measure a program by profiler, beside its prediction."),
         ("validate", validate, "Compare a profile with measurements it has not seen."),

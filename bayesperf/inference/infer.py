@@ -21,7 +21,7 @@ from bayesperf.model import PerformanceModel
 from bayesperf.schema import is_excluded, rows_for, validate, with_ids
 from bayesperf.specs import check_targets, refuse_above_ceiling
 
-__all__ = ["Inference", "infer"]
+__all__ = ["Inference", "choose_rows", "effective_numbers", "fingerprint", "infer"]
 
 log = logging.getLogger("bayesperf.fit")
 
@@ -76,7 +76,7 @@ def infer(
     chosen: PerformanceModel = plugins.load("model", model)() if isinstance(model, str) else model
     seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     targets = None if targets is None else check_targets(targets)
-    rows, left_out = _rows(table, targets)
+    rows, left_out = choose_rows(table, targets)
     encoded = chosen.encode(rows, targets)
     built = chosen.build(encoded)
     prior = sample_prior(built, draws=PRIOR_DRAWS, seed=seed)
@@ -94,15 +94,15 @@ def infer(
         "seed": seed,
         "sampler": dataclasses.asdict(settings),
         "versions": {name: version(name) for name in ("bayesperf", "pymc", "nutpie", "arviz", "numpy", "xarray")},
-        "fingerprint": _fingerprint(rows),
+        "fingerprint": fingerprint(rows),
         "left_out": left_out,
         "caveats": chosen.caveats(encoded),
-        **_effective_numbers(rows),
+        **effective_numbers(rows),
     }
     return Inference(xr.DataTree.from_dict(groups), chosen, encoded, rows, targets, checks, facts)
 
 
-def _rows(
+def choose_rows(
     table: pd.DataFrame | Sequence[pd.DataFrame], targets: pd.DataFrame | None
 ) -> tuple[pd.DataFrame, dict[str, int]]:
     """Rows to fit, and how many were left out by which recorded rule."""
@@ -155,12 +155,12 @@ def _observed(built: Any) -> xr.Dataset:
     return xr.Dataset(values, coords={dim: list(built.coords[dim]) for dim in names})
 
 
-def _fingerprint(rows: pd.DataFrame) -> str:
+def fingerprint(rows: pd.DataFrame) -> str:
     """Hash of the ids of the fitted rows, whatever their order."""
     return hashlib.sha256("\n".join(sorted(rows["measurement_id"])).encode()).hexdigest()[:16]
 
 
-def _effective_numbers(rows: pd.DataFrame) -> dict[str, Any]:
+def effective_numbers(rows: pd.DataFrame) -> dict[str, Any]:
     """How many targets, stacks and campaigns stand behind every interval."""
     by = rows.groupby("target")
     campaigns = by["campaign"].nunique() if "campaign" in rows else by.size() * 0

@@ -72,7 +72,9 @@ def compile_model(model: pm.Model) -> Any:
         importlib.import_module("pytensor.link.c.cvm")
     # Shapes and starting points need no compiler either; but PyTensor fuses loops for Numba only where it sees a name.
     with pytensor.config.change_flags(mode="FAST_COMPILE", linker="py", cxx="none needed"):
-        return nutpie.compile_pymc_model(model, backend="numba", var_names=free_names(model))
+        # Starting values that a model gives are meant: only the others are scattered.
+        scattered = {v for v in model.free_RVs if model.rvs_to_initial_values.get(v) is None}
+        return nutpie.compile_pymc_model(model, backend="numba", var_names=free_names(model), jitter_rvs=scattered)
 
 
 def sample(
@@ -168,7 +170,7 @@ def log_densities(model: pm.Model, tree: xr.DataTree) -> xr.DataTree:
     DataTree
         Groups ``log_likelihood`` and ``log_prior``, one array per variable, (chain, draw, ...).
     """
-    plain = remove_value_transforms(model)
+    plain = _without_transforms(model)
     posterior = tree["posterior"].to_dataset()
     groups = {"log_likelihood": plain.observed_RVs, "log_prior": plain.free_RVs}
     terms = [term for variables in groups.values() for term in plain.logp(vars=variables, sum=False)]
@@ -180,7 +182,7 @@ def log_densities(model: pm.Model, tree: xr.DataTree) -> xr.DataTree:
 
 def joint_likelihood(model: pm.Model) -> Callable[[xr.Dataset, Mapping[str, Any]], xr.DataArray]:
     """Compile the joint log likelihood of other data, given by the names of the model's `pm.Data`, (chain, draw)."""
-    plain = remove_value_transforms(model)
+    plain = _without_transforms(model)
     function = _vectorised(plain.value_vars, plain.logp(vars=plain.observed_RVs, sum=False))
 
     def evaluate(posterior: xr.Dataset, data: Mapping[str, Any]) -> xr.DataArray:
@@ -189,6 +191,16 @@ def joint_likelihood(model: pm.Model) -> Callable[[xr.Dataset, Mapping[str, Any]
         return terms.to_stacked_array("term", ["chain", "draw"]).sum("term")
 
     return evaluate
+
+
+def _without_transforms(model: pm.Model) -> pm.Model:
+    # PyMC copies no model that has starting values, which densities do not depend on.
+    values = dict(model.rvs_to_initial_values)
+    model.rvs_to_initial_values.update(dict.fromkeys(values))
+    try:
+        return remove_value_transforms(model)
+    finally:
+        model.rvs_to_initial_values.update(values)
 
 
 def _vectorised(variables: Sequence[Any], terms: Sequence[Any]) -> Callable[[xr.Dataset], list[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from bayesperf import plugins
 from bayesperf.errors import InputError, UnsupportedFileError
 from bayesperf.inference.diagnostics import Check
 from bayesperf.inference.infer import Inference
+from bayesperf.model import PerformanceModel
 from bayesperf.schema import SCHEMA_VERSION, validate
 from bayesperf.store import PROVENANCE, atomic_write, provenance_of
 
@@ -117,4 +119,14 @@ def read_profile(path: Path) -> Inference:
         )
     groups = {name: node.to_dataset() for name, node in tree.children.items() if name not in _OURS}
     checks = [Check(**check) for check in json.loads(tree.attrs["gate"])]
-    return Inference(xr.DataTree.from_dict(groups), model, model.encode(rows, targets), rows, targets, checks, facts)
+    encoded = _encode(model, rows, targets, [update["rows"] for update in facts.get("updates", [])])
+    return Inference(xr.DataTree.from_dict(groups), model, encoded, rows, targets, checks, facts)
+
+
+def _encode(model: PerformanceModel, rows: pd.DataFrame, targets: pd.DataFrame | None, updates: list[int]) -> Any:
+    """Rows of the fit are coded together, those of each update behind them."""
+    ends = np.cumsum([len(rows) - sum(updates), *updates])
+    encoded = model.encode(rows.iloc[: ends[0]].reset_index(drop=True), targets)
+    for start, end in itertools.pairwise(ends):
+        encoded = model.extend(encoded, rows.iloc[start:end].reset_index(drop=True), targets)
+    return encoded

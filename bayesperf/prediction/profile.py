@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bayesperf.prediction.compare import CompareOptions, Comparison
     from bayesperf.prediction.predictor import Predictor, PredictorOptions
     from bayesperf.prediction.program import Launch, ProgramPrediction
+    from bayesperf.prediction.update import UpdateOptions
     from bayesperf.validation.result import Validation
     from bayesperf.validation.watcher import Watcher, WatchOptions
 
@@ -338,6 +339,12 @@ class Profile:
         from bayesperf.validation.validate import validate_profile
 
         return validate_profile(self, heldout, tolerance=tolerance, alpha=alpha, seed=seed)
+
+    def update(self, rows: pd.DataFrame, **options: Unpack[UpdateOptions]) -> Profile:
+        """Condition it on a few new rows without a full fit; see `bayesperf.prediction.update.update`."""
+        from bayesperf.prediction.update import update
+
+        return update(self, rows, **options)
 
     def watch(self, target: str | None = None, **options: Unpack[WatchOptions]) -> Watcher:
         """Watch a stream of measurements of a target for a change; see `bayesperf.validation.watcher.watch`."""

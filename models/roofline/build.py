@@ -29,8 +29,9 @@ from bayesperf.models.roofline.hierarchy import (
 )
 from bayesperf.models.roofline.physics import smooth_roofline
 from bayesperf.models.roofline.priors import PRIORS
+from bayesperf.models.roofline.start import starting_points
 
-__all__ = ["build"]
+__all__ = ["build", "coords_of"]
 
 DIMS = {
     "target": "target",
@@ -49,19 +50,23 @@ DIMS = {
 """Dim of each level; members are labelled by their parts, joined by ``|``."""
 
 MIN_MEMBERS = 3
-"""A level with fewer members does not teach its own spread: it is fixed at the prior median."""
+"""A level of which the rows determine fewer members does not teach its own spread: it is fixed at the prior median.
+Others may lie anywhere without the rows objecting, such as compute rates of operations that memory bounds."""
 
 
 def build(encoded: Encoded) -> pm.Model:
     """Build the model; dims are named after the levels, plus ``gap`` (between working sets)."""
     # No bounds to check: every scale is positive by construction.
-    with pm.Model(coords=_coords(encoded), check_bounds=False) as model:
+    with pm.Model(coords=coords_of(encoded), check_bounds=False) as model:
         parameters = _parameters(encoded)
         _likelihood(encoded, parameters)
+    for name, value in starting_points(encoded, members_of(encoded.labels)).items():
+        model.set_initval(model[name], value)
     return model
 
 
-def _coords(encoded: Encoded) -> dict[str, Any]:
+def coords_of(encoded: Encoded) -> dict[str, Any]:
+    """Labels of every dim."""
     labels = encoded.labels
     coords: dict[str, Any] = {dim: ["|".join(label) for label in labels.of(level)] for level, dim in DIMS.items()}
     curves = encoded.sheets.curves
@@ -116,12 +121,17 @@ def _parameters(encoded: Encoded) -> dict[str, Any]:
     members = members_of(labels)
     p: dict[str, Any] = {}
     p["scale"] = pm.Normal("scale", sheets.scale, sheets.scale_spread, dims="target")
+    main, main_spread = main_location(sheets)
+    p["main"] = pm.Normal("main", main, main_spread, dims="target")
     (matrix, vector) = PRIORS.efficiency_matrix, PRIORS.efficiency_vector
     p["efficiency"] = pm.Normal("efficiency", [matrix[0], vector[0]], [matrix[1], vector[1]], dims="kind")
-    p["efficiency_spread"] = _spread(
-        "efficiency_spread", PRIORS.efficiency_spread, int(np.isfinite(sheets.log_peak).sum())
+    in_unit = np.zeros(len(labels.of("unit")), dtype=bool)
+    in_unit[members.rate_unit[informed["rate"]]] = True
+    known = int((np.isfinite(sheets.log_peak) & in_unit).sum())
+    p["efficiency_spread"] = _spread("efficiency_spread", PRIORS.efficiency_spread, known)
+    rate_ops, memory_ops = (
+        len({labels.of(level)[c][1] for c in np.flatnonzero(informed[level])}) for level in ("rate", "memory")
     )
-    rate_ops, memory_ops = len({o for _, o, _ in labels.of("rate")}), len({o for _, o in labels.of("memory")})
     p["operation_spread"] = _spread("operation_spread", PRIORS.operation_spread, rate_ops)
     p["memory_operation_spread"] = _spread("memory_operation_spread", PRIORS.memory_operation_spread, memory_ops)
     by_rate, by_memory = operation_centring(labels)
@@ -130,11 +140,7 @@ def _parameters(encoded: Encoded) -> dict[str, Any]:
     if labels.of("unit"):
         location = unit_rate_location(pt, p, members, sheets)
         spread = unit_spread(sheets, p["efficiency_spread"], pt)
-        in_unit = np.zeros(len(labels.of("unit")), dtype=bool)
-        in_unit[members.rate_unit[informed["rate"]]] = True
         p["unit_rate"] = _cells("unit_rate", location, spread, in_unit, "unit")
-    main, main_spread = main_location(sheets)
-    p["main"] = pm.Normal("main", main, main_spread, dims="target")
     p["drop"] = pm.Gamma("drop", alpha=drop_shape(sheets), beta=1.0 / sheets.curves.mean, dims="gap")
     p["warp"] = pm.Normal("warp", 0.0, PRIORS.level_warp, dims="gap")
     p["launch"] = pm.Normal("launch", *launch_location(members), dims="launch_cell")

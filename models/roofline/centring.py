@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from bayesperf.model import Floats
 from bayesperf.models.roofline.units import unit_of
@@ -28,6 +29,9 @@ MOST = np.log(0.6)
 
 CLEARLY = np.log(1.5)
 """How much more of a row's time compute must take than memory before the row tells of compute."""
+
+VARIED = np.log(2.0)
+"""Range of the log of FLOP on a byte over a cell's rows from which compute and memory come apart."""
 
 ENOUGH_ROWS = 6
 """From how many rows (or repeats beyond the first) a cell's noise scale is determined by them."""
@@ -75,9 +79,10 @@ def informed_cells(
     """Say of the cells of each level whether their rows determine them.
 
     A compute rate is informed when its term alone would take at least 30 % of some row's time, of which memory and
-    launching each leave 40 % or more unexplained, and memory clearly takes less than compute; a bandwidth, by a row at
-    its target's anchor, as elsewhere only its sum with the curve's drops is known, or by many rows; an overhead, when
-    both terms leave 40 % or more of some row's time unexplained; a noise scale, by enough rows.
+    launching each leave 40 % or more unexplained, and memory clearly takes less than compute, much less where the
+    cell's rows all do the same number of FLOP on a byte; a bandwidth, by a row at its target's anchor, as elsewhere
+    only its sum with the curve's drops is known, or by many rows; an overhead, when both terms leave 40 % or more of
+    some row's time unexplained; a noise scale, by enough rows.
     """
     n_memory = len(labels.of("memory"))
     idle = np.maximum(shares.compute, shares.memory) < MOST
@@ -86,7 +91,7 @@ def informed_cells(
     rows = np.bincount(codes.noise, minlength=len(labels.of("noise")))
     repeats = np.bincount(scatter.noise, scatter.dof, minlength=len(labels.of("noise")))
     return {
-        "rate": any_row(codes.rate, _busy(shares), len(labels.of("rate"))),
+        "rate": any_row(codes.rate, _busy(codes, shares), len(labels.of("rate"))),
         "memory": any_row(codes.memory, shows & at_anchor, n_memory) | many,
         "overhead": any_row(codes.overhead, idle, len(labels.of("overhead"))),
         "misfit": rows >= ENOUGH_ROWS,
@@ -107,7 +112,7 @@ def leaning_cells(codes: Codes, labels: Labels, anchor: Floats, shares: Shares) 
     anchored = any_row(codes.memory, near, n_memory)
     near |= shows & ~(anchored[codes.memory] if n_memory else shows)
     return {
-        "rate": _mean(codes.rate, codes.phi, _busy(shares), len(labels.of("rate"))),
+        "rate": _mean(codes.rate, codes.phi, _busy(codes, shares), len(labels.of("rate"))),
         "memory": _mean(codes.memory, codes.phi, near, n_memory),
     }
 
@@ -124,11 +129,19 @@ def _at_anchor(codes: Codes, anchor: Floats) -> npt.NDArray[np.bool_]:
     return near
 
 
-def _busy(shares: Shares) -> npt.NDArray[np.bool_]:
+def _busy(codes: Codes, shares: Shares) -> npt.NDArray[np.bool_]:
+    """Rows that tell of a compute rate."""
     busy: npt.NDArray[np.bool_] = (shares.compute > NEAR) & (np.maximum(shares.memory, shares.overhead) < MOST)
     # Where an operation's FLOP and bytes grow together, its best rate is memory's, and says nothing of compute.
     busy &= shares.compute > shares.memory + CLEARLY
+    busy &= (shares.memory < NEAR) | _varied(codes)
     return busy
+
+
+def _varied(codes: Codes) -> npt.NDArray[np.bool_]:
+    """Rows of a cell whose rows do a varied number of FLOP on a byte."""
+    intensity = pd.Series(codes.log_flops - codes.log_bytes).groupby(codes.rate)
+    return np.asarray(intensity.transform("max") - intensity.transform("min") > VARIED, dtype=np.bool_)
 
 
 def _informed_shapes(codes: Codes, labels: Labels, shares: Shares) -> dict[str, npt.NDArray[np.bool_]]:

@@ -245,18 +245,21 @@ def extend_encoded(encoded: Encoded, table: pd.DataFrame, targets: pd.DataFrame 
     sheets = sheets_for(labels, targets, devices, _working_sets(new.codes, labels, shares), encoded.sheets)
     shows = any_row(new.codes.memory, shares.memory > NEAR, len(labels.of("memory")))
     shows[: len(encoded.shows_bandwidth)] |= encoded.shows_bandwidth
+    codes, scatter = _behind(encoded.codes, new.codes), _behind(encoded.scatter, new.scatter)
+    log_time = np.concatenate([encoded.log_time, new.log_time])
     joined = replace(
         encoded,
-        codes=_behind(encoded.codes, new.codes),
-        scatter=_behind(encoded.scatter, new.scatter),
-        log_time=np.concatenate([encoded.log_time, new.log_time]),
+        codes=codes,
+        scatter=scatter,
+        log_time=log_time,
         within=np.concatenate([encoded.within, new.within]),
         repeat_weight=np.concatenate([encoded.repeat_weight, new.repeat_weight]),
         ids=encoded.ids + new.ids,
         labels=labels,
         sheets=sheets,
         shows_bandwidth=shows,
-        informed={},
+        informed=informed_cells(codes, labels, scatter, sheets.curves.anchor, term_shares(codes, labels, log_time)),
+        leaning={},
         kinds=kinds,
         units=units,
         devices=devices,

@@ -32,13 +32,13 @@ __all__ = ["Extension", "Noise", "RandomNoise", "extend", "extend_campaigns"]
 
 
 class Noise(Protocol):
-    """Where the randomness of new members comes from, by name and shape; (draw, ...) each."""
+    """Where new members come from, by name, given the level above; (draw, ...) each."""
 
-    def normal(self, name: str, shape: tuple[int, ...]) -> Any:
-        """Standard normal numbers."""
+    def normal(self, name: str, mean: Any, scale: Any) -> Any:
+        """Members that are normal; both arguments have the members' shape."""
 
-    def gamma(self, name: str, alpha: Floats) -> Any:
-        """Gamma numbers of the shapes given, (draw, member), and scale one."""
+    def gamma(self, name: str, alpha: Floats, scale: Any) -> Any:
+        """Members that are gamma, of shapes `alpha`."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class RandomNoise:
 
     rng: np.random.Generator
 
-    def normal(self, name: str, shape: tuple[int, ...]) -> Floats:
+    def normal(self, name: str, mean: Any, scale: Any) -> Floats:
         """Draw them, whatever the name."""
-        return self.rng.standard_normal(shape)
+        return np.asarray(mean + scale * self.rng.standard_normal(mean.shape))
 
-    def gamma(self, name: str, alpha: Floats) -> Floats:
+    def gamma(self, name: str, alpha: Floats, scale: Any) -> Floats:
         """Draw them, whatever the name."""
-        return self.rng.gamma(alpha, size=alpha.shape)
+        return np.asarray(scale * self.rng.gamma(alpha, size=alpha.shape))
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Extension:
         shape = (self.n_draws, *np.shape(location)[1:]) if np.ndim(location) > 1 else (self.n_draws, np.size(location))
         mean, scale = self._new(name, location, shape), self._new(name, spread, shape)
         if mean.shape[1]:
-            self._append(name, mean + scale * self.noise.normal(name, mean.shape))
+            self._append(name, self.noise.normal(name, mean, scale))
         elif name not in self.p:
             self.p[name] = mean
 
@@ -86,7 +86,7 @@ class Extension:
         new = self._new(name, scale, shape)
         if new.shape[1]:
             lacking = np.broadcast_to(alpha, shape)[:, shape[1] - new.shape[1] :]
-            self._append(name, new * self.noise.gamma(name, lacking))
+            self._append(name, self.noise.gamma(name, lacking, new))
 
     def scalar(self, name: str) -> Any:
         """A scalar's draws as a column, (draw, 1)."""
@@ -104,13 +104,13 @@ def extend(x: Extension, encoded: Encoded, labels: Labels, sheets: Sheets, membe
     """Append every labelled member that was not fitted, from the level above."""
     xp, measured = x.xp, set(encoded.labels.of("op"))
     x.normal("scale", sheets.scale, sheets.scale_spread)
+    x.normal("main", *main_location(sheets))
     unseen, extra = PRIORS.unseen_operation
     location = np.full(len(labels.of("op")), unseen)
     x.normal("operation_rate", location, xp.hypot(x.scalar("operation_spread"), extra))
     x.normal("operation_memory", location, xp.hypot(x.scalar("memory_operation_spread"), extra))
     unit_scale = unit_spread(sheets, x.scalar("efficiency_spread"), xp)
     x.normal("unit_rate", unit_rate_location(xp, x.p, members, sheets), unit_scale)
-    x.normal("main", *main_location(sheets))
     x.gamma("drop", drop_shape(sheets), sheets.curves.mean)
     x.normal("warp", np.zeros(len(sheets.curves.mean)), PRIORS.level_warp)
     x.normal("launch", *launch_location(members))
@@ -158,9 +158,10 @@ def extend_campaigns(x: Extension, encoded: Encoded, labels: Labels, request: Re
 
 def assume_campaigns(x: Extension, seen: int) -> None:
     """Effects of a fit that did not learn them: zero for the campaigns measured, and spreads from their priors."""
-    spread, vector = x.noise.normal("campaign_spread", (x.n_draws,)), x.noise.normal("vector_spread", (x.n_draws,))
-    x.p["campaign_spread"] = x.xp.exp(PRIORS.campaign[0] + PRIORS.campaign[1] * spread)
-    x.p["campaign_vector_spread"] = x.xp.abs(PRIORS.campaign_vector * vector)
+    one = x.xp.ones(x.n_draws)
+    log_spread = x.noise.normal("campaign_spread", PRIORS.campaign[0] * one, PRIORS.campaign[1] * one)
+    x.p["campaign_spread"] = x.xp.exp(log_spread)
+    x.p["campaign_vector_spread"] = x.xp.abs(x.noise.normal("vector_spread", 0 * one, PRIORS.campaign_vector * one))
     x.p["campaign"] = x.xp.zeros((x.n_draws, seen))
     x.p["campaign_vector"] = x.xp.zeros((x.n_draws, seen, len(TERMS)))
 
@@ -168,10 +169,14 @@ def assume_campaigns(x: Extension, seen: int) -> None:
 def append_campaigns(x: Extension, factor: Floats, change: Floats) -> None:
     """Append campaigns whose spread is `factor` times that of one, and which `change` the software stack; (new,)."""
     size = (x.n_draws, len(factor))
-    stack = x.xp.exp(PRIORS.stack[0] + PRIORS.stack[1] * x.noise.normal("stack_spread", (x.n_draws, 1)))
-    common = x.scalar("campaign_spread") * x.noise.normal("campaign", size) * factor
-    common = common + stack * x.noise.normal("stack", size) * change
+    scale = x.xp.broadcast_to(x.scalar("campaign_spread") * factor, size)
+    if change.any():
+        column = x.xp.ones((x.n_draws, 1))
+        stack = x.xp.exp(x.noise.normal("stack_spread", PRIORS.stack[0] * column, PRIORS.stack[1] * column))
+        scale = x.xp.hypot(scale, stack * change)
+    common = x.noise.normal("campaign", x.xp.zeros(size), scale)
     spread = x.p["campaign_vector_spread"].reshape(-1, 1, 1) * np.reshape(factor, (1, -1, 1))
-    vector = spread * x.noise.normal("campaign_vector", (*size, len(TERMS)))
+    whole = (*size, len(TERMS))
+    vector = x.noise.normal("campaign_vector", x.xp.zeros(whole), x.xp.broadcast_to(spread, whole))
     x.p["campaign"] = x.xp.concatenate([x.p["campaign"], common], axis=1)
     x.p["campaign_vector"] = x.xp.concatenate([x.p["campaign_vector"], vector], axis=1)

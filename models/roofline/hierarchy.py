@@ -101,14 +101,16 @@ def _centring(group: list[str | None]) -> Floats:
 def unit_rate_location(xp: Any, p: Mapping[str, Any], members: Members, sheets: Sheets) -> Any:
     """Location of each unit's log rate, (..., unit)."""
     kind = np.where(sheets.is_matrix, 0, 1)
-    return unit_location(
-        xp, p["scale"][..., members.unit_target], p["efficiency"][..., kind], sheets.log_peak, sheets.offset
-    )
+    expected = p["scale"][..., members.unit_target] + sheets.offset
+    share = np.where(sheets.is_matrix, 0.0, PRIORS.vector_share)
+    balanced = p["main"][..., members.unit_target] + PRIORS.vector_balance
+    return unit_location(xp, (1.0 - share) * expected + share * balanced, p["efficiency"][..., kind], sheets.log_peak)
 
 
 def unit_spread(sheets: Sheets, efficiency_spread: Any, xp: Any) -> Any:
     """Scale of each unit's log rate around its location: tight where its peak is known, (..., unit)."""
-    return xp.where(np.isfinite(sheets.log_peak), efficiency_spread, PRIORS.unit_spread)
+    unknown = np.where(sheets.is_matrix, PRIORS.unit_spread, PRIORS.vector_spread)
+    return xp.where(np.isfinite(sheets.log_peak), efficiency_spread, unknown)
 
 
 def main_location(sheets: Sheets) -> tuple[Any, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from bayesperf.errors import InputError
-from bayesperf.model import Draws, PerformanceModel, Predicted, Prepared, Quantity, Request
-from bayesperf.models.roofline.encode import Encoded, encode
+from bayesperf.model import Draws, PerformanceModel, Predicted, Prepared, Quantity, Request, Updated
+from bayesperf.models.roofline.encode import Encoded, encode, extend_encoded
 from bayesperf.models.roofline.predict import predict
 from bayesperf.models.roofline.quantities import quantities
 from bayesperf.models.roofline.units import has_roofline
@@ -26,7 +26,7 @@ class Roofline(PerformanceModel):
     """Hierarchical smooth roofline with cache curve, overheads, robust noise and campaign effects."""
 
     name = "roofline"
-    version = "2"
+    version = "3"
 
     def encode(self, table: pd.DataFrame, targets: pd.DataFrame | None) -> Encoded:
         """Code a checked table, without what a roofline does not describe.
@@ -36,19 +36,17 @@ class Roofline(PerformanceModel):
         InputError
             No row is left to fit.
         """
-        left_out = {}
-        if "corunners" in table:
-            alone = table["corunners"].isna().to_numpy()
-            left_out["rows beside co-runners"] = int((~alone).sum())
-            table = table[alone]
-        known = table["op"].map(has_roofline).to_numpy(bool)
-        others = sorted(table.loc[~known, "op"].unique())
-        left_out[f"rows of {', '.join(others)}, which wait for other things than rates"] = int((~known).sum())
-        table = table[known].reset_index(drop=True)
+        table, left_out = _described(table)
         if not len(table):
-            reasons = "; ".join(f"{count} {what}" for what, count in left_out.items() if count)
+            reasons = "; ".join(f"{count} {what}" for what, count in left_out.items())
             raise InputError(f"no rows to fit: left out were {reasons}; give solo measurements of kernels")
-        return replace(encode(table, targets), left_out={what: n for what, n in left_out.items() if n})
+        return replace(encode(table, targets), left_out=left_out)
+
+    def extend(self, encoded: Encoded, table: pd.DataFrame, targets: pd.DataFrame | None) -> Encoded:
+        """Code further rows behind the others."""
+        table, left_out = _described(table)
+        together = {what: encoded.left_out.get(what, 0) + left_out.get(what, 0) for what in encoded.left_out | left_out}
+        return replace(extend_encoded(encoded, table, targets)[0], left_out=together)
 
     def observations(self, encoded: Encoded) -> pd.DataFrame:
         """One row per configuration."""
@@ -67,6 +65,24 @@ class Roofline(PerformanceModel):
         from bayesperf.models.roofline.build import build
 
         return build(encoded)
+
+    def update(
+        self,
+        encoded: Encoded,
+        posterior: Draws,
+        prior: Draws,
+        table: pd.DataFrame,
+        targets: pd.DataFrame | None,
+        rng: np.random.Generator,
+        progress: Callable[[float], None],
+    ) -> Updated:
+        """Move new members until they explain the rows; see `update`."""
+        from bayesperf.models.roofline.update import update
+
+        table, _ = _described(table)
+        if not len(table):
+            raise InputError("no new row is one of a kernel measured alone, which is what a roofline describes")
+        return update(encoded, posterior, prior, table, targets, rng, progress)
 
     def predict(
         self,
@@ -115,3 +131,16 @@ class Roofline(PerformanceModel):
         if not len(encoded.scatter.dof):
             said.append("Every configuration was measured once: repeatability cannot be told from misfit.")
         return said
+
+
+def _described(table: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
+    """The rows that a roofline describes, and how many others there were, by reason."""
+    left_out = {}
+    if "corunners" in table:
+        alone = table["corunners"].isna().to_numpy()
+        left_out["rows beside co-runners"] = int((~alone).sum())
+        table = table[alone]
+    known = table["op"].map(has_roofline).to_numpy(bool)
+    others = sorted(table.loc[~known, "op"].unique())
+    left_out[f"rows of {', '.join(others)}, which wait for other things than rates"] = int((~known).sum())
+    return table[known].reset_index(drop=True), {what: n for what, n in left_out.items() if n}

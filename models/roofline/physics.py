@@ -46,19 +46,17 @@ def term_shares(xp: Any, compute: Any, memory: Any, overhead: Any, sharpness: An
     return work * xp.exp(q * (compute - busy)), work * xp.exp(q * (memory - busy)), xp.exp(overhead - total)
 
 
-def unit_location(xp: Any, scale: Any, efficiency: Any, log_peak: Any, offset: Any) -> Any:
-    """Prior location of a unit's log rate: relative to its peak where one is known, else to the target's scale.
+def unit_location(xp: Any, expected: Any, efficiency: Any, log_peak: Any) -> Any:
+    """Prior location of a unit's log rate: relative to its peak where one is known.
 
     Parameters
     ----------
     xp
         Array namespace.
-    scale, efficiency
-        Target's log float32 matrix rate and log attained share, (..., unit).
+    expected, efficiency
+        Log rate expected without a peak, and log attained share of one, (..., unit).
     log_peak
         Log peak, (unit,); NaN where unknown.
-    offset
-        Typical log ratio to the target's scale, (unit,).
     """
     known = np.isfinite(log_peak)
-    return xp.where(known, np.where(known, log_peak, 0.0) + efficiency, scale + offset)
+    return xp.where(known, np.where(known, log_peak, 0.0) + efficiency, expected)

@@ -19,8 +19,19 @@ class Priors:
     by the tails: from one CPU core to a large accelerator."""
 
     unit_spread: float = 1.0
-    """How far one execution unit (matrix or vector, one dtype) may lie from the target's scale times the unit's
+    """How far a matrix unit of one dtype may lie from the target's scale times the unit's
     typical ratio, when its peak is unknown: a factor of 2.7 either way."""
+
+    vector_balance: float = 2.5
+    """Log of what a vector unit computes on a byte of main memory's bandwidth: 12 FLOP. On 52 spec sheets, float32
+    peak over bandwidth has a mean log of 3.3 (27 FLOP), standard deviation 0.67; attained shares of both are below."""
+
+    vector_share: float = 0.6
+    """Weight of that against the target's scale where a vector unit's peak is unknown: the inverse of its variance."""
+
+    vector_spread: float = 0.65
+    """Spread of a vector unit of unknown peak around both together. Without the first, any copy that also computes
+    might as well be bound by computing."""
 
     efficiency_matrix: tuple[float, float] = (-0.6, 0.2)
     """Share of the spec-sheet peak that matrix operations attain on average over targets: 55 % (39-76 %). With the

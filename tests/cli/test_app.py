@@ -29,6 +29,7 @@ VERBS = (
     "measure",
     "import",
     "fit",
+    "update",
     "predict",
     "validate",
     "explain",
