@@ -40,7 +40,8 @@ def predict(
     x = Extension.of(np, draws, RandomNoise(rng))
     extend(x, encoded, labels, sheets, members)
     notes = extend_campaigns(x, encoded, labels, request)
-    *terms, log_time = row_times(x.p, codes, members, sheets)
+    compute, memory, overhead, log_time = row_times(x.p, codes, members, sheets)
+    terms = (compute, memory, overhead)
     sharpness = x.scalar("sharpness")
     misfit = np.sqrt(x.p["misfit"][:, codes.noise] ** 2 + lacking_variance(x.p, codes, members))
     return Predicted(
@@ -49,7 +50,7 @@ def predict(
         repeat=x.p["repeat"][:, codes.noise] if "repeat" in x.p else np.zeros_like(misfit),
         tail=np.broadcast_to(x.p["tail"].reshape(-1), (x.n_draws,)),
         terms=dict(zip(TERMS, terms, strict=True)),
-        shares=Later(TERMS, lambda: term_shares(QUICK, *terms, sharpness)),
+        shares=Later(TERMS, lambda: term_shares(QUICK, compute, memory, overhead, sharpness)),
         notes=notes,
     )
 

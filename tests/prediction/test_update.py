@@ -35,8 +35,8 @@ def fitted() -> Profile:
     return bp.fit(rows[rows["target"] != "d"], seed=1, draws=500, tune=500, attempts=1)
 
 
-def bounds(profile: Profile, **options: str) -> np.ndarray:
-    prediction = profile.predict(WORK, target="d", allow_unconverged=True, campaign="monday", **options)
+def bounds(profile: Profile) -> np.ndarray:
+    prediction = profile.predict(WORK, target="d", allow_unconverged=True, campaign="monday")
     return np.log(prediction.interval(0.9).to_numpy())
 
 

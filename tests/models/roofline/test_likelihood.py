@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
 from bayesperf.inference.sampling import log_densities, sample_prior
@@ -15,7 +16,7 @@ from tests.tables import products_table, roofline_table
 
 
 @pytest.mark.parametrize("table", [roofline_table(1), roofline_table(2, campaigns=("a", "b")), products_table(1)])
-def test_it_is_that_of_the_model(table: object) -> None:
+def test_it_is_that_of_the_model(table: pd.DataFrame) -> None:
     encoded = encode(table, None)
     model = build(encoded)
     tree = sample_prior(model, draws=20, seed=1)
