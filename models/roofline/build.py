@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
+from bayesperf.models.roofline.coded import Encoded
 from bayesperf.models.roofline.curve import Curves
 from bayesperf.models.roofline.discrepancy import rank_of
-from bayesperf.models.roofline.encode import Encoded
 from bayesperf.models.roofline.hierarchy import (
     TERMS,
     drop_shape,
@@ -54,14 +55,19 @@ MIN_MEMBERS = 3
 Others may lie anywhere without the rows objecting, such as compute rates of operations that memory bounds."""
 
 
-def build(encoded: Encoded) -> pm.Model:
-    """Build the model; dims are named after the levels, plus ``gap`` (between working sets)."""
+def build(encoded: Encoded, centred: Mapping[str, Any] | None = None) -> pm.Model:
+    """Build the model; dims are named after the levels, plus ``gap`` (between working sets).
+
+    `centred` replaces, by level, which cells are sampled centred; the posterior does not depend on it.
+    """
+    centred = encoded.informed if centred is None else centred
     # No bounds to check: every scale is positive by construction.
     with pm.Model(coords=coords_of(encoded), check_bounds=False) as model:
-        parameters = _parameters(encoded)
+        parameters = _parameters(encoded, centred)
         _likelihood(encoded, parameters)
-    for name, value in starting_points(encoded, members_of(encoded.labels)).items():
-        model.set_initval(model[name], value)
+    if centred is encoded.informed:
+        for name, value in starting_points(encoded, members_of(encoded.labels)).items():
+            model.set_initval(model[name], value)
     return model
 
 
@@ -116,7 +122,7 @@ def _spread(name: str, median: float, members: int) -> Any:
     return pm.Deterministic(name, pt.as_tensor(np.float64(median)))
 
 
-def _parameters(encoded: Encoded) -> dict[str, Any]:
+def _parameters(encoded: Encoded, centred: Mapping[str, Any]) -> dict[str, Any]:
     labels, sheets, informed = encoded.labels, encoded.sheets, encoded.informed
     members = members_of(labels)
     p: dict[str, Any] = {}
@@ -125,9 +131,8 @@ def _parameters(encoded: Encoded) -> dict[str, Any]:
     p["main"] = pm.Normal("main", main, main_spread, dims="target")
     (matrix, vector) = PRIORS.efficiency_matrix, PRIORS.efficiency_vector
     p["efficiency"] = pm.Normal("efficiency", [matrix[0], vector[0]], [matrix[1], vector[1]], dims="kind")
-    in_unit = np.zeros(len(labels.of("unit")), dtype=bool)
-    in_unit[members.rate_unit[informed["rate"]]] = True
-    known = int((np.isfinite(sheets.log_peak) & in_unit).sum())
+    units = np.arange(len(labels.of("unit")))
+    known = int((np.isfinite(sheets.log_peak) & np.isin(units, members.rate_unit[informed["rate"]])).sum())
     p["efficiency_spread"] = _spread("efficiency_spread", PRIORS.efficiency_spread, known)
     rate_ops, memory_ops = (
         len({labels.of(level)[c][1] for c in np.flatnonzero(informed[level])}) for level in ("rate", "memory")
@@ -140,50 +145,52 @@ def _parameters(encoded: Encoded) -> dict[str, Any]:
     if labels.of("unit"):
         location = unit_rate_location(pt, p, members, sheets)
         spread = unit_spread(sheets, p["efficiency_spread"], pt)
-        p["unit_rate"] = _cells("unit_rate", location, spread, in_unit, "unit")
+        p["unit_rate"] = _cells(
+            "unit_rate", location, spread, np.isin(units, members.rate_unit[centred["rate"]]), "unit"
+        )
     p["drop"] = pm.Gamma("drop", alpha=drop_shape(sheets), beta=1.0 / sheets.curves.mean, dims="gap")
     p["warp"] = pm.Normal("warp", 0.0, PRIORS.level_warp, dims="gap")
     p["launch"] = pm.Normal("launch", *launch_location(members), dims="launch_cell")
-    _discrepancy(encoded, p)
+    _discrepancy(encoded, p, centred)
     if labels.of("rate"):
         leaning = _leaning(p, members.rate_shape, encoded.leaning["rate"])
         location, spread = rate_location(p, members), PRIORS.cell_spread
-        p["rate"] = _cells("rate", location, spread, informed["rate"], "rate_cell", leaning)
+        p["rate"] = _cells("rate", location, spread, centred["rate"], "rate_cell", leaning)
     if labels.of("memory"):
         leaning = _leaning(p, members.memory_shape, encoded.leaning["memory"])
         location, spread = memory_location(p, members), PRIORS.memory_cell_spread
-        p["memory"] = _cells("memory", location, spread, informed["memory"], "memory_cell", leaning)
+        p["memory"] = _cells("memory", location, spread, centred["memory"], "memory_cell", leaning)
     spread = PRIORS.overhead_cell_spread
-    p["overhead"] = _cells("overhead", overhead_location(p, members), spread, informed["overhead"], "overhead_cell")
+    p["overhead"] = _cells("overhead", overhead_location(p, members), spread, centred["overhead"], "overhead_cell")
     p["sharpness"] = pm.Normal("sharpness", *PRIORS.sharpness)
-    _noise(encoded, p)
+    _noise(encoded, p, centred)
     _campaigns(encoded, p)
     return p
 
 
-def _discrepancy(encoded: Encoded, p: dict[str, Any]) -> None:
+def _discrepancy(encoded: Encoded, p: dict[str, Any], centred: Mapping[str, Any]) -> None:
     """Systematic errors of operations that were measured at many configurations."""
     if not encoded.bases:
         return
-    members, informed = members_of(encoded.labels), encoded.informed
+    members = members_of(encoded.labels)
     if encoded.labels.of("shape"):
         p["shape_scale"] = pm.LogNormal("shape_scale", *PRIORS.discrepancy, dims="shape_op")
         p["discrepancy_common"] = _cells(
-            "discrepancy_common", 0.0, p["shape_scale"][:, None], informed["shape"], ("shape_op", "rank")
+            "discrepancy_common", 0.0, p["shape_scale"][:, None], centred["shape"], ("shape_op", "rank")
         )
     p["shape_cell_scale"] = pm.LogNormal("shape_cell_scale", *PRIORS.discrepancy, dims="shaped")
     location, spread = shape_location(pt, p, members), p["shape_cell_scale"][members.shape_cell_op][:, None]
-    p["discrepancy"] = _cells("discrepancy", location, spread, informed["shape_cell"], ("shape_cell", "rank"))
+    p["discrepancy"] = _cells("discrepancy", location, spread, centred["shape_cell"], ("shape_cell", "rank"))
 
 
-def _noise(encoded: Encoded, p: dict[str, Any]) -> None:
+def _noise(encoded: Encoded, p: dict[str, Any], centred: Mapping[str, Any]) -> None:
     for name, prior, spread, needed in (
         ("misfit", PRIORS.misfit, PRIORS.misfit_cell_spread, True),
         ("repeat", PRIORS.repeat, PRIORS.repeat_cell_spread, len(encoded.scatter.dof) > 0),
     ):
         if needed:
             p[f"{name}_mean"] = pm.Normal(f"{name}_mean", *prior)
-            log_scale = _cells(f"log_{name}", p[f"{name}_mean"], spread, encoded.informed[name], "noise_cell")
+            log_scale = _cells(f"log_{name}", p[f"{name}_mean"], spread, centred[name], "noise_cell")
             p[name] = pm.Deterministic(name, pt.exp(log_scale), dims="noise_cell")
     if len(encoded.log_time) >= PRIORS.tail_rows:
         p["tail"] = pm.Deterministic("tail", 2.0 + pm.LogNormal("tail_raw", np.log(PRIORS.tail - 2.0), 0.5))

@@ -17,7 +17,7 @@ from bayesperf.model import Floats
 from bayesperf.models.roofline.units import unit_of
 
 if TYPE_CHECKING:
-    from bayesperf.models.roofline.encode import Codes, Labels, Scatter
+    from bayesperf.models.roofline.coded import Codes, Labels, Scatter
 
 __all__ = ["NEAR", "Shares", "any_row", "informed_cells", "leaning_cells", "term_shares"]
 

@@ -8,7 +8,7 @@ rows would count the same error several times.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,191 +17,15 @@ import pandas as pd
 from bayesperf.configurations import Configurations, configurations
 from bayesperf.model import Floats
 from bayesperf.models.roofline.centring import NEAR, Shares, any_row, informed_cells, leaning_cells, term_shares
-from bayesperf.models.roofline.curve import Curves, curves_for
+from bayesperf.models.roofline.coded import Codes, Codes1, Encoded, Label, Labels, Observations, Scatter, Sheets
+from bayesperf.models.roofline.curve import curves_for
 from bayesperf.models.roofline.discrepancy import Basis, basis_of, evaluate, features_of
 from bayesperf.models.roofline.priors import PRIORS
 from bayesperf.models.roofline.quantise import log_inflation
 from bayesperf.models.roofline.units import LAUNCHES, typical_offset, unit_of
 from bayesperf.specs import spec_of
 
-__all__ = [
-    "Codes",
-    "Encoded",
-    "Label",
-    "Labels",
-    "Observations",
-    "Scatter",
-    "Sheets",
-    "code_rows",
-    "devices_of",
-    "encode",
-    "extend_encoded",
-    "sheets_for",
-    "units_of",
-]
-
-Codes1 = npt.NDArray[np.intp]
-Label = tuple[str, ...]
-
-LEVELS = (
-    "target",
-    "op",
-    "unit",
-    "rate",
-    "memory",
-    "launch",
-    "overhead",
-    "noise",
-    "campaign",
-    "shaped",
-    "shape",
-    "shape_cell",
-)
-"""Hierarchy levels. unit: (target, unit); rate: (target, op, dtype); memory, noise: (target, op);
-launch: (target, kind); overhead: (target, op, kind); campaign: (target, campaign, stack); shaped: (op,) and shape_cell:
-(target, op) of the operations that have a discrepancy, shape: (op,) where targets share a part of it."""
-
-
-class Labels:
-    """Ordered labels of every level; codes are positions. Extending a copy leaves the old codes valid."""
-
-    def __init__(self, base: Labels | None = None):
-        self._codes: dict[str, dict[Label, int]] = {k: dict(base._codes[k]) if base else {} for k in LEVELS}
-
-    def add(self, level: str, labels: Iterable[Label]) -> Codes1:
-        """Return the code of each label, adding those not seen before."""
-        known = self._codes[level]
-        return np.fromiter((known.setdefault(label, len(known)) for label in labels), dtype=np.intp)
-
-    def of(self, level: str) -> list[Label]:
-        """Return the labels of a level in code order."""
-        return list(self._codes[level])
-
-    def find(self, level: str, labels: Iterable[Label]) -> Codes1:
-        """Return the code of each label; -1 where it does not exist."""
-        known = self._codes[level]
-        return np.fromiter((known.get(label, -1) for label in labels), dtype=np.intp)
-
-    def parents(self, child: str, parent: str, key: slice | tuple[int, ...]) -> Codes1:
-        """Code, for each label of `child`, of the `parent` label made of its parts `key`."""
-        parts = [label[key] if isinstance(key, slice) else tuple(label[i] for i in key) for label in self.of(child)]
-        return self.find(parent, parts)
-
-
-@dataclass(frozen=True)
-class Codes:
-    """Coded rows: a code per level (-1 where a term is absent) and features, (row,) each.
-
-    `log_flops` holds effective FLOP, quantisation included; `phi`, (row, rank), and `lacking` are the discrepancy's
-    features and what variance they lack.
-    """
-
-    target: Codes1
-    op: Codes1
-    rate: Codes1
-    memory: Codes1
-    overhead: Codes1
-    noise: Codes1
-    campaign: Codes1
-    log_flops: Floats
-    log_bytes: Floats
-    log_working_set: Floats
-    shape: Codes1
-    shape_cell: Codes1
-    phi: Floats
-    lacking: Floats
-
-
-@dataclass(frozen=True)
-class Sheets:
-    """What spec sheets say, by unit (unit,) and by target (target,); NaN where they say nothing."""
-
-    log_peak: Floats
-    offset: Floats
-    is_matrix: npt.NDArray[np.bool_]
-    unit_target: Codes1
-    scale: Floats
-    scale_spread: Floats
-    log_bandwidth: Floats
-    curves: Curves
-
-
-@dataclass(frozen=True)
-class Scatter:
-    """Scatter of repeats: one entry per observation with at least two.
-
-    Parameters
-    ----------
-    noise
-        Code of the noise cell, (entry,).
-    dof
-        Repeats less one, (entry,).
-    square
-        Sum of squared deviations of log time from their mean, (entry,).
-    within
-        Mean squared relative standard error inside a process, (entry,).
-    """
-
-    noise: Codes1
-    dof: Floats
-    square: Floats
-    within: Floats
-
-
-@dataclass(frozen=True)
-class Observations:
-    """What was observed, one entry per configuration, (observation,) unless said.
-
-    Parameters
-    ----------
-    codes, scatter
-        Coded configurations, and what their repeats tell.
-    log_time
-        Median over repeats, log seconds.
-    within, repeat_weight
-        Variances of that median: from within processes, and as a share of that between two repeats.
-    ids
-        Measurements behind each.
-    """
-
-    codes: Codes
-    scatter: Scatter
-    log_time: Floats
-    within: Floats
-    repeat_weight: Floats
-    ids: list[list[str]]
-
-
-@dataclass(frozen=True)
-class Encoded(Observations):
-    """A coded table, ready to be built or predicted from.
-
-    `shows_bandwidth` (memory cell,) marks the cells in some row of which memory takes much of the time.
-    """
-
-    labels: Labels
-    sheets: Sheets
-    shows_bandwidth: npt.NDArray[np.bool_]
-    informed: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
-    leaning: dict[str, Floats] = field(default_factory=dict)
-    kinds: dict[str, str] = field(default_factory=dict)
-    units: dict[str, float] = field(default_factory=dict)
-    bases: dict[str, Basis] = field(default_factory=dict)
-    devices: dict[str, str] = field(default_factory=dict)
-    left_out: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def campaigns_of(self) -> dict[str, list[tuple[str, str]]]:
-        """Pairs (campaign, stack) seen of each target."""
-        found: dict[str, list[tuple[str, str]]] = {}
-        for target, campaign, stack in self.labels.of("campaign"):
-            found.setdefault(target, []).append((campaign, stack))
-        return found
-
-    @property
-    def learns_campaigns(self) -> bool:
-        """Whether any target was measured in more than one campaign, so that their spread can be learned."""
-        return any(len(seen) > 1 for seen in self.campaigns_of.values())
+__all__ = ["code_rows", "devices_of", "encode", "extend_encoded", "sheets_for", "units_of"]
 
 
 def encode(table: pd.DataFrame, targets: pd.DataFrame | None) -> Encoded:

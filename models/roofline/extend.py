@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bayesperf.model import Draws, Floats, Request
-from bayesperf.models.roofline.encode import Encoded, Labels, Sheets
+from bayesperf.models.roofline.coded import Encoded, Labels, Sheets
 from bayesperf.models.roofline.hierarchy import (
     TERMS,
     Members,

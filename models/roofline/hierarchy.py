@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesperf.model import Floats
+from bayesperf.models.roofline.coded import Codes, Labels, Sheets
 from bayesperf.models.roofline.curve import code_curve, log_bandwidth
 from bayesperf.models.roofline.discrepancy import process
-from bayesperf.models.roofline.encode import Codes, Labels, Sheets
 from bayesperf.models.roofline.physics import ABSENT, unit_location
 from bayesperf.models.roofline.priors import PRIORS
 from bayesperf.models.roofline.units import unit_of

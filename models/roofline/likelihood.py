@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesperf.models.roofline.encode import Encoded, Observations
+from bayesperf.models.roofline.coded import Encoded, Observations
 from bayesperf.models.roofline.hierarchy import lacking_variance, members_of, row_terms
 from bayesperf.models.roofline.physics import smooth_roofline
 

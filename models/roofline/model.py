@@ -11,7 +11,8 @@ import pandas as pd
 
 from bayesperf.errors import InputError
 from bayesperf.model import Draws, PerformanceModel, Predicted, Prepared, Quantity, Request, Updated
-from bayesperf.models.roofline.encode import Encoded, encode, extend_encoded
+from bayesperf.models.roofline.coded import Encoded
+from bayesperf.models.roofline.encode import encode, extend_encoded
 from bayesperf.models.roofline.predict import predict
 from bayesperf.models.roofline.quantities import quantities
 from bayesperf.models.roofline.units import has_roofline

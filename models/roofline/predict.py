@@ -7,7 +7,8 @@ import pandas as pd
 
 from bayesperf.errors import UnknownNameError
 from bayesperf.model import Draws, Predicted, Request
-from bayesperf.models.roofline.encode import Encoded, Labels, code_rows, devices_of, sheets_for, units_of
+from bayesperf.models.roofline.coded import Encoded, Labels
+from bayesperf.models.roofline.encode import code_rows, devices_of, sheets_for, units_of
 from bayesperf.models.roofline.extend import Extension, RandomNoise, extend, extend_campaigns
 from bayesperf.models.roofline.hierarchy import TERMS, lacking_variance, members_of
 from bayesperf.models.roofline.physics import term_shares

@@ -19,9 +19,10 @@ import pandas as pd
 
 from bayesperf.model import Draws, Floats, Request
 from bayesperf.models.roofline import predict as predicting
+from bayesperf.models.roofline.coded import Codes, Encoded, Labels, Sheets
 from bayesperf.models.roofline.curve import CurveCodes, code_curve, log_bandwidth
 from bayesperf.models.roofline.discrepancy import Basis, evaluate, features_of
-from bayesperf.models.roofline.encode import Codes, Encoded, Labels, Sheets, code_rows, footprint
+from bayesperf.models.roofline.encode import code_rows, footprint
 from bayesperf.models.roofline.hierarchy import Members, lacking_variance, row_terms
 from bayesperf.models.roofline.physics import smooth_roofline
 from bayesperf.models.roofline.quantise import log_inflation

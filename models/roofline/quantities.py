@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bayesperf.model import Draws, Floats, Quantity
+from bayesperf.models.roofline.coded import Encoded, Label
 from bayesperf.models.roofline.curve import code_curve, log_bandwidth
-from bayesperf.models.roofline.encode import Encoded, Label
 from bayesperf.models.roofline.hierarchy import members_of
 
 __all__ = ["quantities"]

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from bayesperf.model import Draws, Floats
-from bayesperf.models.roofline.encode import Codes, Sheets
+from bayesperf.models.roofline.coded import Codes, Sheets
 from bayesperf.models.roofline.hierarchy import Members, row_terms
 from bayesperf.models.roofline.physics import smooth_roofline
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesperf.model import Floats
-from bayesperf.models.roofline.encode import Encoded
+from bayesperf.models.roofline.coded import Encoded
 from bayesperf.models.roofline.hierarchy import Members, launch_location, main_location, unit_rate_location, unit_spread
 from bayesperf.models.roofline.priors import PRIORS
 

@@ -20,7 +20,8 @@ import numpy as np
 import pandas as pd
 
 from bayesperf.model import Draws, Floats, Updated
-from bayesperf.models.roofline.encode import Encoded, Observations, extend_encoded
+from bayesperf.models.roofline.coded import Encoded, Observations
+from bayesperf.models.roofline.encode import extend_encoded
 from bayesperf.models.roofline.extend import Extension, RandomNoise, append_campaigns, assume_campaigns, extend
 from bayesperf.models.roofline.hierarchy import members_of
 from bayesperf.models.roofline.likelihood import log_likelihood

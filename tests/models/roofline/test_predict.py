@@ -11,7 +11,8 @@ from bayesperf.errors import UnknownNameError
 from bayesperf.inference.sampling import sample_prior
 from bayesperf.model import Draws, Floats, Predicted, Request
 from bayesperf.models.roofline.build import build
-from bayesperf.models.roofline.encode import Encoded, encode
+from bayesperf.models.roofline.coded import Encoded
+from bayesperf.models.roofline.encode import encode
 from bayesperf.models.roofline.predict import predict
 from bayesperf.specs import check_targets
 from tests.tables import products_table, roofline_table

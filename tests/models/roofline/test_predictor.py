@@ -12,7 +12,7 @@ import pytest
 from bayesperf.inference.sampling import sample_prior
 from bayesperf.model import Draws, Request
 from bayesperf.models.roofline import Roofline
-from bayesperf.models.roofline.encode import Encoded
+from bayesperf.models.roofline.coded import Encoded
 from bayesperf.models.roofline.predictor import Kernel, prepare, rebound
 from bayesperf.specs import check_targets
 from tests.tables import products_table, roofline_table
