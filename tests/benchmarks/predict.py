@@ -109,7 +109,7 @@ def sampled(profile: bp.Profile, built: pm.Model) -> Callable[[], Floats]:
         found = pm.sample_posterior_predictive(
             posterior, model=built, var_names=["log_time"], progressbar=False, random_seed=2
         )
-        return np.exp(found["posterior_predictive"]["log_time"].to_numpy()[0])
+        return np.asarray(np.exp(found["posterior_predictive"]["log_time"].to_numpy()[0]), dtype=np.float64)
 
     return run
 
@@ -141,7 +141,7 @@ def predictives(profile: bp.Profile, built: pm.Model, pairs: int) -> tuple[list[
     mine = profile.predict(workloads, campaign=CAMPAIGN, draws=DRAWS).draws.values
     draws = sampled(profile, built)()
     p = np.sort([scipy.stats.ks_2samp(mine[:, at], draws[:, at]).pvalue for at in range(WORKLOADS)])
-    return rows, float(min(1.0, (p * np.arange(len(p), 0, -1)).min()))
+    return rows, min(1.0, float((p * np.arange(len(p), 0, -1)).min()))
 
 
 def latencies(profile: bp.Profile) -> dict[str, tuple[float, float]]:

@@ -89,7 +89,7 @@ def test_bad_predictors_are_refused(profile: Profile) -> None:
         profile.predictor("bex")("matmul", "float32", **WORK)
     for options in ({"quantiles": (2.0,)}, {"draws": 0}, {"seed": -1}, {"mean": True, "campaign": "monday"}):
         with pytest.raises(InputError):
-            profile.predictor("box", **options)  # type: ignore[arg-type]
+            profile.predictor("box", **options)
 
 
 def test_a_model_without_a_prepared_form_says_so() -> None:
