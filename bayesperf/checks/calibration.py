@@ -219,7 +219,11 @@ def _calibration(run: _Sbc, keep: int, seed: int) -> Calibration:
     for name, (_, values) in pit.items():
         flat = values.reshape(run.num_simulations, -1)
         labels = _members(run.model, str(name), flat.shape[1])
-        for member, column in zip(labels, flat.T, strict=True):
+        truth = run.ref_params[name].transpose("sample", ...).to_numpy().reshape(run.num_simulations, -1)
+        for member, column, true in zip(labels, flat.T, truth.T, strict=True):
+            # A member that is always the same, such as the only one of a group that is centred, has no rank.
+            if np.ptp(true) == 0.0:
+                continue
             rows.append(
                 {
                     "parameter": str(name),
