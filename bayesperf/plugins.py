@@ -22,10 +22,15 @@ GROUPS = {
 }
 
 
+NEEDED = {"probe": ("ops", "configurations", "work"), "model": ("encode", "build", "predict")}
+"""What tells a plug-in from anything else that an entry point may name by mistake."""
+
+
 @functools.cache
 def _entry_points(kind: str) -> dict[str, EntryPoint]:
     found: dict[str, EntryPoint] = {}
-    for point in sorted(entry_points(group=GROUPS[kind]), key=lambda p: (p.name, p.value)):
+    # Ours first: what others install does not change what our suites measure.
+    for point in sorted(entry_points(group=GROUPS[kind]), key=lambda p: (p.name, not _is_ours(p), p.value)):
         if point.name in found and found[point.name].value != point.value:
             warnings.warn(
                 f"{kind} {point.name!r} is registered twice ({found[point.name].value} and {point.value}); "
@@ -35,6 +40,10 @@ def _entry_points(kind: str) -> dict[str, EntryPoint]:
             continue
         found[point.name] = point
     return found
+
+
+def _is_ours(point: EntryPoint) -> bool:
+    return point.dist is not None and point.dist.name == "bayesperf"
 
 
 def available(kind: str) -> dict[str, str]:
@@ -63,12 +72,19 @@ def load(kind: str, name: str) -> Any:
         raise UnknownNameError(kind, name, points)
     point = points[name]
     try:
-        return point.load()
+        loaded = point.load()
     # Third-party code may raise anything; the message says whose fault it is.
     except Exception as error:
         raise InputError(
             f"{kind} {name!r} ({point.value}) cannot be loaded: {type(error).__name__}: {error}"
         ) from error
+    lacking = [attribute for attribute in NEEDED.get(kind, ()) if not hasattr(loaded, attribute)]
+    if lacking:
+        raise InputError(
+            f"{kind} {name!r} ({point.value}) is no {kind}: a {type(loaded).__name__} without {', '.join(lacking)}; "
+            f"its entry point should name {'an instance of Probe' if kind == 'probe' else 'a class'}"
+        )
+    return loaded
 
 
 def load_all(kind: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint, EntryPoints
 
@@ -8,6 +9,7 @@ import pytest
 from bayesperf import plugins
 from bayesperf.errors import InputError, UnknownNameError
 
+MATMUL = "bayesperf.probes.matmul:probe"
 Install = Callable[..., None]
 
 
@@ -30,8 +32,14 @@ def test_listing_loads_nothing(install: Install) -> None:
 
 
 def test_loading_by_name(install: Install) -> None:
+    install(("mine", MATMUL))
+    assert plugins.load("probe", "mine").name == "matmul"
+
+
+def test_what_is_no_probe_is_blamed_by_name(install: Install) -> None:
     install(("sqrt", "math:sqrt"))
-    assert plugins.load("probe", "sqrt")(9) == 3
+    with pytest.raises(InputError, match=r"probe 'sqrt' \(math:sqrt\) is no probe.*configurations"):
+        plugins.load("probe", "sqrt")
 
 
 def test_unknown_name_lists_what_exists_nearest_first(install: Install) -> None:
@@ -49,10 +57,10 @@ def test_broken_plugin_is_blamed_by_name(install: Install, value: str) -> None:
 
 
 def test_broken_plugin_does_not_stop_the_others(install: Install) -> None:
-    install(("broken", "no.such.module:probe"), ("sqrt", "math:sqrt"))
+    install(("broken", "no.such.module:probe"), ("mine", MATMUL))
     with pytest.warns(UserWarning, match=r"left out: probe 'broken'.*no\.such\.module"):
         loaded = plugins.load_all("probe")
-    assert set(loaded) == {"sqrt"}
+    assert set(loaded) == {"mine"}
 
 
 def test_one_name_registered_twice_warns_and_is_deterministic(install: Install) -> None:
@@ -60,6 +68,16 @@ def test_one_name_registered_twice_warns_and_is_deterministic(install: Install) 
     with pytest.warns(UserWarning, match="registered twice"):
         found = plugins.available("probe")
     assert found == {"stream": "math:cos"}
+
+
+def test_what_others_install_does_not_replace_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    (ours,) = (p for p in importlib.metadata.entry_points(group="bayesperf.probes") if p.name == "matmul" and p.dist)
+    theirs = EntryPoint("matmul", "aaa:probe", "bayesperf.probes")
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [theirs, ours])
+    plugins._entry_points.cache_clear()
+    with pytest.warns(UserWarning, match="registered twice"):
+        assert plugins.available("probe") == {"matmul": MATMUL}
+    plugins._entry_points.cache_clear()
 
 
 def test_the_same_registration_seen_twice_is_no_conflict(install: Install) -> None:

@@ -46,6 +46,8 @@ def run(
     fitted = load(profile)
     checked = fitted.validate(table, tolerance=tolerance, alpha=alpha, seed=seed)
     files = write_validation(fitted, checked, out, heldout=table)
+    for remark in checked.notes:
+        output.note(f"note: {remark}")
     output.document({**validation_facts(checked), "files": files})
     show_verdicts(checked, output)
     output.say(f"wrote {' and '.join(str(f) for f in files)}")

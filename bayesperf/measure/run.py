@@ -168,10 +168,25 @@ def _measure(request: _Request) -> pd.DataFrame:
         machine = Machine.from_description(describe())
         run = _begin(request, machine) if path is None else _begin_or_resume(path, request, machine)
         table = run.go(request.targets)
+        if not len(table):
+            raise _nothing_measured(table.attrs["failures"], path, run)
         if path is not None:
             _write(table, path)
             run.remove()
         return table
+
+
+def _nothing_measured(failures: pd.DataFrame, path: Path | None, run: _Run) -> MeasurementError:
+    """The error of a run whose points all failed, which the same command then begins anew."""
+    first = failures.iloc[0] if len(failures) else {"reason": "no-points", "detail": "the plan is empty"}
+    said = f"all {len(failures)} points failed; the first: {first['reason']}: {first['detail']}"
+    if path is not None and len(failures):
+        from bayesperf.store import write_failures
+
+        write_failures(failures, failures_path(path))
+        run.remove()
+        said += f". All are in {failures_path(path)}; the same command tries again"
+    return MeasurementError("nothing-measured", said)
 
 
 def _complete(path: Path, request: _Request) -> pd.DataFrame:
@@ -304,15 +319,7 @@ class _Run:
             self.watcher.end()
             if self.journal is not None:
                 self.journal.close()
-        table = assemble(self.entries, self.plan, self.machine, self.campaign)
-        if not len(table):
-            failures = table.attrs["failures"]
-            first = failures.iloc[0] if len(failures) else {"reason": "no-points", "detail": "the plan is empty"}
-            raise MeasurementError(
-                "nothing-measured",
-                f"all {len(failures)} points failed; the first: {first['reason']}: {first['detail']}",
-            )
-        return table
+        return assemble(self.entries, self.plan, self.machine, self.campaign)
 
     def remove(self) -> None:
         """Delete the journal: it has been merged."""

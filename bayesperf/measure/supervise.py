@@ -63,7 +63,8 @@ class Worker:
         self._own_group = own_group
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "bayesperf.measure.worker"],
+            # -P: nothing of the folder that this happens to run in is code, a checkout of ours least of all.
+            [sys.executable, "-P", "-m", "bayesperf.measure.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

@@ -311,7 +311,8 @@ class Profile:
         if not (self.converged or allowed):
             reasons = "; ".join(warnings_of([check for check in self.gate if not check.passed]))
             raise UnconvergedError(
-                f"this profile is unconverged: {reasons}. Pass allow_unconverged=True to see its draws"
+                f"this profile is unconverged: {reasons}. To see its draws, pass allow_unconverged=True "
+                "(--allow-unconverged)"
             )
 
     def _with_target(self, table: pd.DataFrame, target: str | None) -> pd.DataFrame:

@@ -39,6 +39,9 @@ class _Estimand:
     upper: Floats
 
 
+UNCONVERGED = "the profile is unconverged: its diagnostics gate failed, and verdicts of its draws may be wrong"
+
+
 def validate_profile(
     profile: Profile, heldout: pd.DataFrame, *, tolerance: float = 0.1, alpha: float = 0.05, seed: int = 0
 ) -> Validation:
@@ -91,11 +94,13 @@ def validate_profile(
         "alpha": alpha,
         "estimand": "same campaign" if fitted else "fresh campaign",
         "seed": seed,
+        "converged": profile.converged,
         "replicates": DRAWS,
         "interval": PROBABILITY,
     }
     scores = score_table(profile.table, summary, group, main.replicates.values, PROBABILITY)
-    notes = tuple(dict.fromkeys([*left_out, *same.predicted.notes, *fresh.predicted.notes]))
+    doubts = [] if profile.converged else [UNCONVERGED]
+    notes = tuple(dict.fromkeys([*doubts, *left_out, *same.predicted.notes, *fresh.predicted.notes]))
     return Validation(groups, rows, scores, settings, notes, profile, table)
 
 

@@ -103,7 +103,8 @@ def install_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[I
         (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-probe\nVersion: 1.0\n")
         (metadata / "entry_points.txt").write_text(f"[bayesperf.probes]\n{name} = {name}_probe:probe\n")
         monkeypatch.syspath_prepend(str(folder))
-        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
+        # Nothing behind the last separator would be the folder that a worker runs in.
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")])))
         # The tests measure on CPU wherever they run; what is set for the session's own JAX must not reach the workers.
         monkeypatch.setenv("JAX_PLATFORMS", "cpu")
         plugins._entry_points.cache_clear()

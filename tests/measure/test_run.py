@@ -125,6 +125,29 @@ def test_nothing_measured_at_all_is_an_error_that_says_why(fault_suite: MakeSuit
         measure(fault_suite("raise"), progress=False)
 
 
+def test_a_run_whose_points_all_failed_is_begun_anew(fault_suite: MakeSuite, tmp_path: Path) -> None:
+    out = tmp_path / "m.parquet"
+    for _ in range(2):
+        with pytest.raises(MeasurementError, match="the same command tries again"):
+            measure(fault_suite("raise"), out=out, progress=False)
+        assert list(pd.read_parquet(failures_path(out))["reason"]) == ["probe-error"]
+        assert not journal_path(out).exists()
+    assert len(measure(fault_suite("fine"), out=out, progress=False)) == 1
+
+
+def test_nothing_in_the_folder_it_runs_in_is_code(
+    fault_suite: MakeSuite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "here"
+    (folder / "bayesperf").mkdir(parents=True)
+    (folder / "bayesperf" / "__init__.py").write_text("raise RuntimeError('not the installed package')")
+    (folder / "psutil.py").write_text("open('ran', 'w')")
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("PYTHONSAFEPATH")
+    assert len(measure(fault_suite("fine"), progress=False)) == 1
+    assert not (folder / "ran").exists()
+
+
 RUN = """
 import sys
 from bayesperf.measure.plan import Plan
