@@ -47,13 +47,13 @@ def test_ranks_that_are_not_uniform_leave_it(distort: object) -> None:
 def test_a_model_that_is_right_passes() -> None:
     """The toy with the shipped sampler, few simulations: mechanics, not power."""
     table = toy_table(1, targets=("a",), configurations=5)
-    found = sbc(Levels(), table, simulations=20, draws=100, tune=200, chains=1, keep=50, seed=4)
+    found = sbc(Levels(), table, simulations=10, draws=100, tune=100, chains=1, keep=50, seed=4)
     assert list(found.table["parameter"]) == ["level", "level", "log_likelihood"]
     assert list(found.table["member"]) == ["a|matmul", "a|softmax", ""]
     assert found.failed() == []
     assert found.table["p"].between(0, 1).all()
     ranks = array(found.tree, "prior_sbc", "level")
-    assert ranks.sizes["draw"] == 20
+    assert ranks.sizes["draw"] == 10
     assert ((ranks > 0) & (ranks < 1)).all()
 
 

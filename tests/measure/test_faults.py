@@ -137,6 +137,7 @@ def test_a_victim_with_a_hidden_co_runner_is_flagged(fault_suite: MakeSuite) -> 
     assert (table["others_share"] > 0.05).all()
 
 
+@pytest.mark.slow
 def test_repeat_of_a_contention_plan_has_the_same_points(fault_suite: MakeSuite, tmp_path: Path) -> None:
     suite = fault_suite("fine", aggressors=["slow"], mode=["threads"])
     first = measure(suite, out=tmp_path / "a.parquet", seed=7, progress=False)

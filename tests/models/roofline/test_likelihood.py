@@ -15,7 +15,7 @@ from bayesperf.models.roofline.likelihood import log_likelihood
 from tests.tables import products_table, roofline_table
 
 
-@pytest.mark.parametrize("table", [roofline_table(1), roofline_table(2, campaigns=("a", "b")), products_table(1)])
+@pytest.mark.parametrize("table", [roofline_table(2, campaigns=("a", "b")), products_table(1)])
 def test_it_is_that_of_the_model(table: pd.DataFrame) -> None:
     encoded = encode(table, None)
     model = build(encoded)
