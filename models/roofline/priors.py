@@ -80,8 +80,9 @@ class Priors:
     level_drop_beyond: float = 0.01
     """The same beyond twice the last cache that a spec sheet names: nothing should happen there."""
 
-    launch_overhead: tuple[float, float] = (-12.2, 1.5)
-    """One launch from the host: 5 us, 90 % range 0.4 to 60 us."""
+    launch_overhead: tuple[float, float] = (-12.2, 2.5)
+    """One launch from the host: 5 us, 90 % range 0.08 to 300 us. Launches over a network take longer still; with less
+    room, one such row would pass for an outlier."""
 
     chained_overhead: tuple[float, float] = (-14.5, 1.5)
     """One kernel inside a running program: 0.5 us, 90 % range 0.04 to 6 us."""

@@ -298,3 +298,13 @@ def test_rows_beside_corunners_are_not_judged_by_a_model_of_solo_work(profile: b
     assert any("12 rows beside co-runners" in note for note in validation.notes)
     with pytest.raises(InputError, match="co-runners"):
         profile.validate(heldout.assign(corunners="stream_triad*1"))
+
+
+@pytest.mark.slow
+def test_launches_far_from_any_prior_are_learned() -> None:
+    """Eight launches of 0.2 s, 40,000 times the prior's centre, are no outliers."""
+    times = np.random.default_rng(0).uniform(0.2, 0.22, 8)
+    rows = pd.DataFrame({"target": "x", "op": "launch", "flops": 0.0, "bytes": 0.0, "time_s": times})
+    profile = bp.fit(rows, seed=1, attempts=1)
+    lower, upper = profile.predict(rows.iloc[[0]], target="x", allow_unconverged=True).interval(0.9).to_numpy()
+    assert 0.05 < lower.item() < 0.2 < upper.item() < 0.6
