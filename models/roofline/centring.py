@@ -40,8 +40,7 @@ MANY_ROWS = 8
 """From how many rows that show a bandwidth a cell is determined by them wherever they lie on its target's curve."""
 
 ENOUGH_REACH = 4.0
-"""Sum of squared features over a cell's rows from which they determine a coefficient of the discrepancy. Of 1, 4 and 12
-(none), 4 took the fewest steps on five devices and five operations."""
+"""Sum of squared features over a cell's rows from which they determine a coefficient of the discrepancy."""
 
 ENOUGH_TARGETS = 3
 """How many targets must determine a coefficient before what is common to them is determined."""

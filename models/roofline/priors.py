@@ -49,8 +49,8 @@ class Priors:
     unseen_operation: tuple[float, float] = (-0.5, 0.5)
     """Operation families without a row in the table, in rate and in bandwidth: probes are the best case of their
     kind, other families make more passes over their data or leave units idle. Slower by 40 %, a factor of 2.3 either
-    way (90 %), on top of the spread between the families measured. In the quick run that is shipped, softmax, norms
-    and blocks were slower than the probes' rates would have them by 35 to 140 %, by regime."""
+    way (90 %), on top of the spread between the families measured. Assumed; wide, since the held-out families of our
+    own runs tend to be slower than the probes' rates would have them."""
 
     unseen_overhead: tuple[float, float] = (0.7, 1.0)
     """The same for overhead: such families are often several kernels. Twice, a factor of 5 either way."""

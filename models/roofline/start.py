@@ -1,7 +1,7 @@
 """Where chains begin: at the rates and overheads that the fastest rows show.
 
 From the prior's centre, orders of magnitude from an unknown device, a chain may settle where a copy is bound by compute
-and never leave, though that is a thousand times less probable than memory. Only the sampling depends on it.
+and stay there, though memory is by far the likelier limit. Only the sampling depends on it.
 """
 
 from __future__ import annotations
