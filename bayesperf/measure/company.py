@@ -28,8 +28,9 @@ from bayesperf.probe import Probe
 
 __all__ = ["Aggressor", "Company", "Runner", "ThreadAggressor", "Together"]
 
-LAUNCH_S = {"cpu": 0.03}
-"""On CPU: long beside what lies between two launches, where starved threads pause for a scheduler's slice."""
+LAUNCH_S = {"cpu": 0.08}
+"""On CPU: long beside what lies between two launches, where starved threads pause for a scheduler's slice or two, each
+several milliseconds long where three share a processor."""
 SHORT_LAUNCH_S = 0.002
 """On accelerators, which run launches of one process one after the other: short beside the victim's."""
 TOO_SLOW_S = 3.0

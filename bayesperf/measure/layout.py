@@ -58,7 +58,7 @@ def _modes(entry: ContentionSweep) -> list[Mode]:
     """Kinds of worker of a contention experiment; without a way to pin there is nothing to pin."""
     names: dict[str, Mode] = {"processes": "plain", "threads": "threads"}
     if hasattr(os, "sched_setaffinity"):
-        names["pinned"] = "pinned"
+        names |= {"pinned": "pinned", "one-processor": "one-processor"}
     return list(dict.fromkeys(names.get(mode, "plain") for mode in entry.mode))
 
 
@@ -83,7 +83,8 @@ class _Layout:
             probe: Probe = plugins.load("probe", entry.victim.name)
             for config in self._configurations(probe, entry.victim, self.scope):
                 for beside in self._companies(entry):
-                    yield self._point(probe, config, "hot+burst", entry.sentinel, beside)
+                    point = self._point(probe, config, "hot+burst", entry.sentinel, beside)
+                    yield point if entry.role is None else point.model_copy(update={"role": entry.role})
 
     def _fits(self, work: Work) -> bool:
         """Whether the scope has as many devices as an iteration spans, in each of the processes that hold them."""

@@ -15,8 +15,9 @@ __all__ = ["CONDITION", "Batch", "Beside", "Corunner", "Mode", "Point", "identit
 
 CONDITION: Condition = "hot+burst"
 
-Mode = Literal["plain", "threads", "pinned"]
-"""How a point's worker is started: as always, with devices to spare for threads beside, or on processors of its own."""
+Mode = Literal["plain", "threads", "pinned", "one-processor"]
+"""How a point's worker is started: as always, with devices to spare for threads beside, on processors of its own, or on
+processors that those beside use too."""
 
 
 class _Frozen(BaseModel):

@@ -335,9 +335,9 @@ class _Run:
             "check_large": batch.process == 0,
             "flush_bytes": self.machine.main_memory_bytes(batch.n_devices),
         }
-        dealt = deal_processors(batch.n_devices) if batch.mode == "pinned" else None
+        dealt = deal_processors(batch.n_devices) if batch.mode in ("pinned", "one-processor") else None
         if dealt is not None:
-            job["cpus"], job["other_cpus"] = dealt
+            job["cpus"], job["other_cpus"] = dealt if batch.mode == "pinned" else (dealt[0], dealt[0])
         job |= {"n_processes": batch.n_processes, "platform": self.plan.platform}
         each = batch.n_devices // batch.n_processes
         environment = scope_environment(self.plan.platform, each + batch.threads_beside)

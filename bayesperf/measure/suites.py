@@ -125,7 +125,8 @@ class ContentionSweep(_Strict):
         How many of an aggressor run; 0 is the victim alone, in the same kind of worker.
     mode
         ``processes`` (aggressors in processes of their own), ``threads`` (of the victim's process), ``pinned``
-        (processes, and each on processors of its own as far as there are enough; Linux only).
+        (processes, and each on processors of its own as far as there are enough; Linux only), ``one-processor``
+        (processes, all on the victim's processors; Linux only).
     together
         All aggressors at once, `n` of each, in place of one kind after the other.
     place
@@ -134,16 +135,19 @@ class ContentionSweep(_Strict):
         Devices of the victim.
     sentinel
         As for probes.
+    role
+        ``heldout``: never fitted, whatever the victim's probe is for; ``fit`` likewise. None: as the probe.
     """
 
     victim: Kind
     aggressors: list[Kind] = Field(min_length=1)
     n: list[int] = Field(default=[0, 1], min_length=1)
-    mode: list[Literal["processes", "threads", "pinned"]] = Field(default=["processes"], min_length=1)
+    mode: list[Literal["processes", "threads", "pinned", "one-processor"]] = Field(default=["processes"], min_length=1)
     together: bool = False
     place: Literal["same", "next"] = "same"
     scopes: list[Scope] = Field(default=["one"], min_length=1)
     sentinel: bool = False
+    role: Literal["fit", "heldout"] | None = None
 
     @field_validator("n")
     @classmethod

@@ -14,7 +14,8 @@ Beside the contract's columns a measured row has:
 ``waited_share``              share that our threads spent ready to run, waiting for a processor
 ``setup_s``              s    placing data, tracing and compiling; ``compile_s`` of it
 ``first_run_s``          s    the first run, never part of the fit
-``mode``                      how the worker was started: ``plain``, ``threads``, ``pinned``; part of the target
+``mode``                      how the worker was started: ``plain``, ``threads``, ``pinned``, ``one-processor``; part of
+                              the target
 ``cpus``                      processors the process might use, numbers joined by ``+``
 ``clock_mhz``            MHz  slowest clock of the devices just after; ``temperature_c`` (C) the hottest,
                               ``power_w`` (W) of all, ``throttle`` what held them back, joined by ``+``

@@ -96,6 +96,16 @@ def test_pinned_company_runs_where_it_should(fault_suite: MakeSuite) -> None:
     assert set(pinned["corunner_cpus"].dropna()) == {str(dealt[1][0])}
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot pin")
+def test_company_on_the_victim_s_own_processor(fault_suite: MakeSuite) -> None:
+    table = measure(fault_suite("fine", aggressors=["fine"], mode=["one-processor"]), seed=0, progress=False)
+    shared = table[table["mode"] == "one-processor"]
+    assert set(shared["corunners"].fillna("alone")) == {"alone", "fine:1"}
+    beside = shared[shared["corunners"].notna()]
+    assert beside["corunner_cpus"].tolist() == beside["cpus"].tolist()
+    assert beside["target"].str.endswith("-one-processor").all()
+
+
 def test_processors_are_dealt_so_that_aggressors_have_others() -> None:
     dealt = deal_processors(1)
     if dealt is None:
@@ -232,6 +242,13 @@ def test_all_aggressors_together(tmp_path: Path) -> None:
     assert {p.beside.label for p in plan.points if p.beside is not None} == {
         "matmul:1+stream_read:2", "matmul:2+stream_read:4",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("role", ["fit", "heldout"])
+def test_role_of_an_experiment_is_the_role_of_its_points(role: str, tmp_path: Path) -> None:
+    plan = make_plan(suite_of(tmp_path, SUITE + f'role = "{role}"\n'), CPU, 1)
+    assert {p.role for p in plan.points if p.scope == "one"} == {role}
+    assert {p.role for p in plan.points if p.scope == "all"} == {"fit"}
 
 
 def test_memory_of_the_company_counts(tmp_path: Path) -> None:
