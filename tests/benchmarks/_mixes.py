@@ -1,0 +1,63 @@
+"""Measured slowdowns of a table's rows, and what multiplying pairs would predict of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+import bayesperf as bp
+from bayesperf.models.contention import slowdown
+from bayesperf.models.contention.encode import victim_keys
+
+__all__ = ["multiplied", "with_slowdowns"]
+
+
+def with_slowdowns(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows beside others with ``measured`` (time over the time alone, in the same campaign), ``error`` (its relative
+    standard error) and ``victim`` (its name).
+
+    Rows whose victim was not measured alone in their campaign are left out.
+    """
+    table = table.drop(columns=["samples_s", "samples_iterations"], errors="ignore")
+    beside = table["corunners"].notna().to_numpy()
+    keys = victim_keys(table)
+    time = table["time_s"].to_numpy(float)
+    known = table["time_se_s"].to_numpy(float) if "time_se_s" in table else np.zeros(len(table))
+    relative = np.nan_to_num(known / time)
+    alone: dict[tuple[object, ...], list[int]] = {}
+    for at in np.flatnonzero(~beside):
+        alone.setdefault(keys[at], []).append(int(at))
+    found = np.array([np.median(time[alone[key]]) if key in alone else np.nan for key in keys])
+    error = [np.sqrt(np.mean(relative[alone[key]] ** 2) / len(alone[key])) if key in alone else np.nan for key in keys]
+    named = [" ".join(part for part in key[:-2] if part) for key in keys]
+    rows = table.assign(measured=time / found, error=np.hypot(relative, error), victim=named)[beside]
+    return rows[rows["measured"].notna()].reset_index(drop=True)
+
+
+def multiplied(profile: bp.Profile, rows: pd.DataFrame) -> npt.NDArray[np.float64]:
+    """Product of the model's predictions of every victim beside each of its aggressors alone, (row,)."""
+    parts: list[dict[str, object]] = []
+    owner: list[int] = []
+    for at, row in enumerate(rows.drop(columns="time_s").to_dict("records")):
+        for corunners, shape, cpus in _single(row):
+            parts.append({**row, "corunners": corunners, "corunner_shapes": shape, "corunner_cpus": cpus})
+            owner.append(at)
+    found = slowdown(profile, pd.DataFrame(parts), draws=500)["slowdown"].to_numpy(float)
+    product = np.zeros(len(rows))
+    np.add.at(product, owner, np.log(found))
+    return np.exp(product)
+
+
+def _single(row: dict[object, object]) -> list[tuple[str, str | None, str | None]]:
+    """Each aggressor of a row by itself: label, shape, processors."""
+    counts = dict(part.rsplit(":", 1) for part in str(row["corunners"]).split("+"))
+    text, places = row.get("corunner_shapes"), row.get("corunner_cpus")
+    shapes = text.split("; ") if isinstance(text, str) else [f"op={op}" for op in counts]
+    single: list[tuple[str, str | None]] = []
+    for shape in shapes:
+        op = shape.split()[0].removeprefix("op=")
+        same = sum(other.split()[0] == f"op={op}" for other in shapes)
+        single += [(f"{op}:1", shape if isinstance(text, str) else None)] * (int(counts[op]) // same)
+    cpus = places.split("; ") if isinstance(places, str) else [None] * len(single)
+    return [(label, shape, place) for (label, shape), place in zip(single, cpus, strict=True)]
