@@ -7,7 +7,7 @@ FLOP are 0: a collective is data movement, its reductions are never what limits 
 
 from __future__ import annotations
 
-__all__ = ["COLLECTIVES", "bus_factor", "size_per_count", "traffic"]
+__all__ = ["COLLECTIVES", "SENT_BETWEEN_TWO", "bus_factor", "size_per_count", "traffic"]
 
 # op -> (bus factor as a function of n, buffer elements over count, local traffic over S)
 COLLECTIVES: dict[str, tuple[str, str, str]] = {
@@ -23,6 +23,9 @@ COLLECTIVES: dict[str, tuple[str, str, str]] = {
     "hypercube": ("1", "n", "1+1/n"),
 }
 """What nccl-tests measures, by the contract's operation name."""
+
+SENT_BETWEEN_TWO: dict[str, str] = {"send_recv": "send_recv", "ppermute": "send_recv"}
+"""Messages from one rank to another, round a ring of any size too: name in `COLLECTIVES` by operation name."""
 
 
 def _value(expression: str, n: int) -> float:

@@ -1,0 +1,34 @@
+"""Whatever table comes, the model has named dims, a finite density and a finite gradient where sampling starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+from pytensor.compile.mode import Mode
+
+from bayesperf.models.communication.build import build
+from bayesperf.models.communication.encode import encode
+from tests.messages import messages_table
+
+PLAIN = Mode("py", "fast_compile")
+
+TABLES: dict[str, Callable[[], pd.DataFrame]] = {
+    "three targets, two campaigns": lambda: messages_table(1, targets=("a", "b", "c"), campaigns=("x", "y")),
+    "one row": lambda: messages_table(1, ops=("broadcast",), ranks=(2,), sizes=(1e6,), processes=1),
+    "one rank count": lambda: messages_table(1, ranks=(16,)),
+    "a lone rank": lambda: messages_table(1, ranks=(1,)),
+    "empty messages": lambda: messages_table(1, ops=("all_reduce",), sizes=(0.0, 1e9)),
+    "point to point": lambda: messages_table(1, ops=("send_recv", "ppermute"), ranks=(2, 1024)),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_density_and_gradient_are_finite_at_the_start(name: str) -> None:
+    model = build(encode(TABLES[name]()))
+    point = model.initial_point(random_seed=1)
+    assert all(np.isfinite(term).all() for term in model.compile_logp(sum=False, mode=PLAIN)(point))
+    assert np.isfinite(model.compile_dlogp(mode=PLAIN)(point)).all()
+    assert all(dim is not None for dims in model.named_vars_to_dims.values() for dim in dims)
