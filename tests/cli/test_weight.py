@@ -81,6 +81,7 @@ def test_measuring_loads_no_inference(tmp_path: Path, args: tuple[str, ...]) -> 
         ("characterize", "--model", "rooflin"),
         ("predict", "missing.nc", "bad.csv"),
         ("measure", "--suite", "nope", "--out", "x.parquet"),
+        ("batch", "bad.csv"),
     ],
     ids=" ".join,
 )
