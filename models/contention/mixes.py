@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,9 @@ class Catalogue:
         self._of_target = {(target, shape): kernel for target, shape, kernel in known}
         self._of_shape = {shape: kernel for _, shape, kernel in known}
         self._of_op: dict[tuple[str, str], list[Kernel]] = {}
+        self._at: dict[str, list[Kernel]] = {}
         for target, _, kernel in known:
+            self._at.setdefault(target, []).append(kernel)
             for key in ((target, kernel.op), ("", kernel.op)):
                 self._of_op.setdefault(key, []).append(kernel)
 
@@ -112,9 +114,25 @@ class Catalogue:
             return here, None
         there = self._of_shape.get(shape) or _by_formula(config)
         if there is not None:
-            # Another target's time says nothing of this one's.
-            return Kernel(there.op, there.dtype, there.flops, there.bytes, there.working_set), None
+            return self._elsewhere(target, there), None
         return self.average(target, config["op"])
+
+    def threads(self, target: str, op: str, flops: float, moved: float) -> float:
+        """Processors that a kernel keeps busy which was never measured on a target: as others of about as much work.
+
+        Those of its own operation where there are some; 1 where nothing was measured.
+        """
+        known = self._of_op.get((target, op)) or self._at.get(target, [])
+        if not known or not np.isfinite(flops + moved):
+            return 1.0
+        away = np.array([_work(kernel.flops, kernel.bytes) for kernel in known]) - _work(flops, moved)
+        weights = np.exp(-0.5 * (away**2 - np.min(away**2)))
+        return float(np.average([kernel.threads for kernel in known], weights=weights))
+
+    def _elsewhere(self, target: str, kernel: Kernel) -> Kernel:
+        """A kernel of another target, whose time says nothing of this one's."""
+        threads = self.threads(target, kernel.op, kernel.flops, kernel.bytes)
+        return replace(kernel, log_time=float("nan"), threads=threads)
 
     def average(self, target: str, op: str) -> tuple[Kernel | None, str | None]:
         """An average kernel of an operation: of this target, else of any."""
@@ -123,10 +141,15 @@ class Catalogue:
             return _mean(members), f"{op} beside: no shapes given, taken as the average of those measured"
         members = self._of_op.get(("", op))
         if members:
-            kernel = _mean(members)
-            bare = Kernel(kernel.op, kernel.dtype, kernel.flops, kernel.bytes, kernel.working_set)
-            return bare, f"{op} beside: not measured alone on {target}, taken as the average of other targets"
+            return self._elsewhere(
+                target, _mean(members)
+            ), f"{op} beside: not measured alone on {target}, taken as the average of other targets"
         return None, f"{op} beside: never measured alone, taken to use half of everything"
+
+
+def _work(flops: float, moved: float) -> float:
+    """Log of how long work takes, up to a constant: some ten FLOP in the time of a byte."""
+    return float(np.log(flops + 10.0 * moved + 1.0))
 
 
 def _mean(kernels: Sequence[Kernel]) -> Kernel:

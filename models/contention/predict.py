@@ -145,9 +145,8 @@ def _coded(encoded: Encoded, workloads: pd.DataFrame, log_time: Floats) -> tuple
         target = targets[at]
         places = encoded.places.get(target)
         known = encoded.catalogue.exact(target, shape_of(row))
-        alike, _ = encoded.catalogue.average(target, str(row["op"]))
-        threads = known.threads if known else alike.threads if alike else 1.0
         alone = known.log_time if known else float(log_time[at])
+        threads = known.threads if known else encoded.catalogue.threads(target, row["op"], row["flops"], row["bytes"])
         cpus = cpus_in(row.get("cpus")) or (places.victim if places else None)
         victims.append((kernel_of(row, float(sizes[at]), alone, threads), cpus))
         members, said = members_of(target, row, encoded.catalogue, places)

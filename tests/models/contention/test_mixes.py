@@ -79,6 +79,15 @@ def test_a_probe_s_shape_that_was_not_measured_is_known_by_formula(catalogue: Ca
     assert member.kernel.flops == 2 * 64**3
 
 
+def test_processors_of_a_kernel_never_measured_are_those_of_kernels_as_long() -> None:
+    long = Kernel("matmul", "float32", 1e10, 1e6, 1e6, np.log(1e-2), 1.9)
+    known = Catalogue([("a", shape(1), SMALL), ("a", shape(2), long)])
+    assert known.threads("a", "softmax", 1e9, 1e9) == pytest.approx(1.9, abs=0.01)
+    assert known.threads("a", "softmax", 1e3, 1e4) == pytest.approx(1.0, abs=0.01)
+    assert known.threads("a", "matmul", 1e3, 1e4) == 1.9
+    assert known.threads("elsewhere", "matmul", 1e3, 1e4) == 1.0
+
+
 def test_places_are_those_of_the_target_where_a_row_has_none(catalogue: Catalogue) -> None:
     places = Places(frozenset({0}), (frozenset({1}),))
     (member,), _ = members_of("a", {"corunners": "stream_triad:2"}, catalogue, places)
