@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from bayesperf.batch.run import batch as batch
     from bayesperf.measure.run import measure as measure
     from bayesperf.prediction.diff import diff as diff
     from bayesperf.prediction.fit import fit as fit
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from bayesperf.store import concat as concat
     from bayesperf.store import read_measurements as read_measurements
     from bayesperf.store import write_measurements as write_measurements
+    from bayesperf.verification import verify as verify
     from bayesperf.workloads.trace import workload as workload
 
 # name -> where it lives; sub-packages map to themselves.
@@ -32,9 +34,11 @@ _LAZY = {
     "concat": "bayesperf.store:concat",
     "read_targets": "bayesperf.specs:read_targets",
     "fit": "bayesperf.prediction.fit:fit",
+    "batch": "bayesperf.batch",
     "diff": "bayesperf.prediction.diff:diff",
     "Profile": "bayesperf.prediction.profile:Profile",
     "load_profile": "bayesperf.prediction.profile:load_profile",
+    "verify": "bayesperf.verification:verify",
     "workload": "bayesperf.workloads.trace:workload",
     "evidence": "bayesperf.programs.evidence:evidence",
     "datasets": "bayesperf.datasets",

@@ -125,8 +125,10 @@ def write_measurements(table: pd.DataFrame, path: str | Path, *, extra: Mapping[
         The table breaks the contract; nothing is written.
     """
     path = _parquet(path)
+    # What the ids were made with, for whoever makes them again: `bayesperf verify`.
+    made = {} if "measurement_id" in table else {"source": path.name}
     table = with_ids(validate(table, source=str(path)), source=path.name)
-    _write(table, path, {"kind": "measurements", **(extra or {})})
+    _write(table, path, {"kind": "measurements", **made, **(extra or {})})
 
 
 def write_failures(table: pd.DataFrame, path: str | Path) -> None:

@@ -129,6 +129,7 @@ def top(
 def build() -> typer.Typer:
     """Assemble the application; loads no library but the parser."""
     from bayesperf.cli import (
+        batch,
         characterize,
         compare,
         diff,
@@ -143,6 +144,7 @@ def build() -> typer.Typer:
         report,
         update,
         validate,
+        verify,
     )
 
     app = typer.Typer(
@@ -166,6 +168,8 @@ def build() -> typer.Typer:
         ("compare", compare, "Say which target is faster, and how sure that is."),
         ("diff", diff, "Say what moved between two profiles of one target."),
         ("report", report, "Write a profile's report."),
+        ("batch", batch, "Fit, validate and report many times, as a file says."),
+        ("verify", verify, "Recompute a profile's hashes, fit again, compare the numbers."),
         ("import", import_, "Read other tools' outputs into the table."),
         ("merge", merge, "Join measurement tables."),
         ("list", listing, "List what is installed."),

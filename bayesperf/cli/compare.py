@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesperf.cli.options import Json, ProfileFile, Quiet, Seed
+from bayesperf.cli.options import (
+    AllowUnconverged,
+    Confidence,
+    Json,
+    Mean,
+    MeasuredCampaign,
+    Page,
+    ProfileFile,
+    Quiet,
+    Seed,
+)
 from bayesperf.cli.output import Output
 from bayesperf.cli.summary import load
 from bayesperf.errors import InputError
@@ -35,15 +45,11 @@ def run(
     profile: ProfileFile,
     targets: Annotated[list[str], typer.Argument(metavar="TARGET TARGET...", help="Two targets or more.")],
     workloads: Annotated[Path, typer.Option("--workloads", metavar="FILE", help="Workloads, CSV or Parquet.")],
-    campaign: Annotated[
-        str | None, typer.Option("--campaign", help="A campaign of all targets; absent: a fresh one each.")
-    ] = None,
-    mean: Annotated[bool, typer.Option("--mean", help="The average over campaigns: no campaign effect.")] = False,
-    confidence: Annotated[float, typer.Option("--confidence", help="Probability from which a pair is called.")] = 0.95,
-    allow_unconverged: Annotated[
-        bool, typer.Option("--allow-unconverged", help="Compare although the diagnostics gate of the fit failed.")
-    ] = False,
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE.html", help="Page to write.")] = None,
+    campaign: MeasuredCampaign = None,
+    mean: Mean = False,
+    confidence: Confidence = 0.95,
+    allow_unconverged: AllowUnconverged = False,
+    out: Page = None,
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
@@ -71,7 +77,14 @@ def run(
     pairs, total = compared.pairs(), compared.total()
     fastest = dict(zip(compared.targets, compared.fastest_in_total.values.tolist(), strict=True))
     output.document(
-        {"targets": targets, "confidence": confidence, "fastest_in_total": fastest, "total": total, "workloads": pairs}
+        {
+            "targets": targets,
+            "confidence": confidence,
+            "fastest_in_total": fastest,
+            "total": total,
+            "classes": compared.classes(),
+            "workloads": pairs,
+        }
     )
     show(pairs, total, output)
     if out is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -19,20 +19,25 @@ import pandas as pd
 import xarray as xr
 
 from bayesperf.errors import InputError, check_counts
-from bayesperf.model import Floats, Predicted, Request
+from bayesperf.model import LIMITS, Floats, Predicted
+from bayesperf.prediction.options import request_of
+from bayesperf.prediction.predictive import limit_probabilities, student
 from bayesperf.prediction.support import support_of, unseen_operations
 from bayesperf.schema import validate_workloads
 
 if TYPE_CHECKING:
     from bayesperf.prediction.profile import Profile, Workloads
 
-__all__ = ["CONFIDENCE", "COUNT", "CompareOptions", "Comparison", "compare"]
+__all__ = ["CLASS", "CONFIDENCE", "COUNT", "CompareOptions", "Comparison", "compare"]
 
 CONFIDENCE = 0.95
 """Probability from which a comparison is called; below it is ambiguous."""
 
 COUNT = "count"
 """Optional workload column: how often each is executed in the total."""
+
+CLASS = "class"
+"""Optional workload column: what kind of workload each is; else its operation and element type say."""
 
 DRAWS = 4000
 
@@ -84,24 +89,66 @@ class Comparison:
         Draws of time, dims (draw, target, workload), s.
     supported
         Whether each workload lies inside what was measured of each target, dims (target, workload).
+    limits
+        Probability that each workload is bound by each limit on each target, dims (target, workload, limit).
     confidence
         Probability from which a comparison is called.
     notes
         What was assumed.
+    profile
+        The fit that predicted them: the evidence.
     """
 
     workloads: pd.DataFrame
     targets: tuple[str, ...]
     times: xr.DataArray
     supported: xr.DataArray
+    limits: xr.DataArray
     confidence: float
     notes: tuple[str, ...]
+    profile: Profile = field(repr=False)
 
     @property
     def totals(self) -> xr.DataArray:
         """Draws of the time of all workloads together, each as often as its ``count`` says, (draw, target), s."""
-        counts = self.workloads[COUNT].to_numpy(float) if COUNT in self.workloads else np.ones(len(self.workloads))
-        return (self.times * xr.DataArray(counts, dims="workload")).sum("workload")
+        return (self.times * xr.DataArray(self._counts, dims="workload")).sum("workload")
+
+    @property
+    def _counts(self) -> Floats:
+        return self.workloads[COUNT].to_numpy(float) if COUNT in self.workloads else np.ones(len(self.workloads))
+
+    @property
+    def class_of(self) -> list[str]:
+        """Class of each workload: its column ``class`` where the table has one, else operation and element type."""
+        if CLASS in self.workloads:
+            return [str(name) for name in self.workloads[CLASS]]
+        dtypes = self.workloads["dtype"] if "dtype" in self.workloads else [None] * len(self.workloads)
+        pairs = zip(self.workloads["op"], dtypes, strict=True)
+        return [f"{op} {dtype}" if isinstance(dtype, str) else str(op) for op, dtype in pairs]
+
+    def classes(self, interval: float = 0.9) -> pd.DataFrame:
+        """Every pair of targets over each class of workloads, each as often as its ``count`` says.
+
+        Returns
+        -------
+        DataFrame
+            One row per class and pair: class, workloads (how many), the columns of `total`, supported (share of the
+            workloads that lies inside what was measured on both).
+        """
+        names = self.class_of
+        parts = []
+        for name in dict.fromkeys(names):
+            mine = np.array([other == name for other in names])
+            if not self._counts[mine].any():
+                continue
+            weighted = self.times.isel(workload=mine) * xr.DataArray(self._counts[mine], dims="workload")
+            times = weighted.sum("workload").expand_dims("workload", axis=-1)
+            for a, b in itertools.combinations(self.targets, 2):
+                inside = self.supported.sel(target=a).values[mine] & self.supported.sel(target=b).values[mine]
+                found = pd.DataFrame(self._judged(a, b, times, interval))
+                parts.append(found.assign(workloads=int(mine.sum()), supported=float(inside.mean()), **{CLASS: name}))
+        joined = pd.concat(parts, ignore_index=True)
+        return joined[[CLASS, "workloads", *(c for c in joined if c not in (CLASS, "workloads"))]]
 
     @property
     def fastest(self) -> xr.DataArray:
@@ -180,7 +227,8 @@ def compare(
     targets
         Two or more: measured ones, or ones with a spec sheet.
     workloads
-        As for `Profile.predict`; an optional column ``count`` says how often each is executed in the total.
+        As for `Profile.predict`; optional columns: ``count`` says how often each is executed in the total, ``class``
+        what kind of workload it is.
     **options
         See `CompareOptions`.
 
@@ -198,15 +246,13 @@ def compare(
     from bayesperf.prediction.profile import frame_of
 
     profile.refuse_unconverged(options.get("allow_unconverged", False))
-    campaign, mean = options.get("campaign"), options.get("mean", False)
+    request = request_of(options.get("campaign"), None, options.get("mean", False))
     confidence, draws, seed = options.get("confidence", CONFIDENCE), options.get("draws", DRAWS), options.get("seed", 0)
     names = [targets] if isinstance(targets, str) else list(targets)
     if len(names) < 2 or len(set(names)) < len(names):
         raise InputError(f"compare takes at least two different targets; measured are {', '.join(profile.targets)}")
     if not 0.5 < confidence < 1:
         raise InputError(f"the confidence of a comparison lies between 0.5 and 1, not {confidence}")
-    if mean and campaign is not None:
-        raise InputError("the mean over campaigns (mean=, --mean) and one campaign exclude each other: name one")
     check_counts(2, draws=draws)
     check_counts(0, seed=seed)
     table = validate_workloads(frame_of(workloads)).drop(columns=["target", "device"], errors="ignore")
@@ -215,7 +261,6 @@ def compare(
     stacked = pd.concat([table.assign(target=name) for name in names], ignore_index=True)
     rng = np.random.default_rng(seed)
     posterior = profile.draws(limit=draws)
-    request = Request(campaign, None, "mean" if mean else "fresh")
     sheets = profile.sheets_with(options.get("sheets"))
     predicted = profile.model.predict(profile.inference.encoded, posterior, stacked, request, sheets, rng)
     inside = support_of(profile.reach, stacked).inside
@@ -228,14 +273,16 @@ def compare(
         attrs={"units": "s"},
     )
     supported = xr.DataArray(inside.reshape(shape), dims=dims, coords=coords)
+    probabilities = limit_probabilities(predicted).reshape(*shape, len(LIMITS))
+    limits = xr.DataArray(probabilities, dims=(*dims, "limit"), coords={**coords, "limit": list(LIMITS)})
     notes = (*predicted.notes, *unseen_operations(profile.reach, stacked))
-    return Comparison(table, tuple(names), times, supported, confidence, notes)
+    return Comparison(table, tuple(names), times, supported, limits, confidence, notes, profile)
 
 
 def _long_run(predicted: Predicted, repeats: bool, rng: np.random.Generator) -> Floats:
     """Draws of the time of each workload, with what the model misses of it; (draw, row), s."""
     scale = np.hypot(predicted.misfit, predicted.repeat) if repeats else predicted.misfit
-    noise = rng.standard_t(predicted.tail[:, None], size=scale.shape)
+    noise = student(rng, predicted.tail, scale.shape[1])
     return np.asarray(np.exp(predicted.log_time + scale * noise))
 
 

@@ -16,6 +16,7 @@ from bayesperf.errors import InputError, UnsupportedFileError
 from bayesperf.inference.diagnostics import Check
 from bayesperf.inference.infer import Inference
 from bayesperf.model import PerformanceModel
+from bayesperf.prediction.digests import ATTRIBUTE, digests
 from bayesperf.schema import SCHEMA_VERSION, validate
 from bayesperf.store import PROVENANCE, atomic_write, provenance_of
 
@@ -46,6 +47,7 @@ def write_profile(inference: Inference, path: Path) -> None:
         "evidence_ids": json.dumps(list(inference.rows["measurement_id"])),
         PROVENANCE: json.dumps(provenance_of(inference.rows), sort_keys=True),
     }
+    tree.attrs[ATTRIBUTE] = json.dumps(digests(tree))
     atomic_write(path, lambda temporary: tree.to_netcdf(temporary, engine="h5netcdf"))
 
 

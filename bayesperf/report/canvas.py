@@ -18,7 +18,19 @@ from matplotlib.figure import Figure
 from bayesperf.report.words import scale_of
 from bayesperf.store import atomic_write
 
-__all__ = ["COLOURS", "GREY", "INK", "MARKERS", "label_axis", "new_figure", "style", "styled", "to_png", "to_uri"]
+__all__ = [
+    "COLOURS",
+    "GREY",
+    "INK",
+    "LINES",
+    "MARKERS",
+    "label_axis",
+    "new_figure",
+    "style",
+    "styled",
+    "to_png",
+    "to_uri",
+]
 
 INK, GREY = "#22272e", "#8a919c"
 
@@ -26,6 +38,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Okabe and Ito (2008); told apart by the common kinds of colour blindness. Markers differ as well."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P")
+
+LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
+"""Line styles: what colours say must be readable without them."""
 
 _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from bayesperf.report import figures
+from bayesperf.report import heldout_figures
+from bayesperf.report.basis import Bases, basis_words
 from bayesperf.report.canvas import to_uri
 from bayesperf.report.evidence import Evidence
+from bayesperf.report.parameters import INTERVAL
 from bayesperf.report.words import configuration, count, interval, number, percent, quantity, records
 
 if TYPE_CHECKING:
     from bayesperf.prediction.profile import Profile
+    from bayesperf.validation.moved import Moved
     from bayesperf.validation.result import Validation
 
 __all__ = [
@@ -23,16 +26,12 @@ __all__ = [
     "banners",
     "failures",
     "gate",
-    "headlines",
     "heldout",
-    "parameters",
+    "ids_by_group",
     "poor_fits",
     "stated",
     "transfer",
 ]
-
-INTERVAL = 0.9
-"""Probability of every interval in a report."""
 
 NOISE_FLAGS = ("disturbed", "noisy", "unstable", "drift", "nonlinear", "bimodal")
 TOO_NOISY = 0.1
@@ -81,95 +80,42 @@ def _flagged(table: pd.DataFrame) -> pd.DataFrame:
     return table[np.array(is_noisy, dtype=bool)]
 
 
-# Parameters.
-
-
-def parameters(profile: Profile, evidence: Evidence) -> list[dict[str, Any]]:
-    """One entry per named parameter: posterior and prior in human units, contraction, evidence, and a bar."""
-    table = profile.parameters(interval=INTERVAL)
-    order = {target: at for at, target in enumerate(profile.targets)}
-    table = table.sort_values("target", key=lambda names: names.map(order).fillna(len(order)), kind="stable")
-    entries = []
-    for row in records(table):
-        unit = row["unit"]
-        entries.append(
-            {
-                "target": row["target"],
-                "name": row["parameter"],
-                "kind": str(row["parameter"]).replace("_", " "),
-                "label": row["label"],
-                "unit": unit,
-                "value": interval(row["median"], row["lower"], row["upper"], unit),
-                "prior": interval(row["prior_median"], row["prior_lower"], row["prior_upper"], unit),
-                "contraction": percent(row["contraction"]),
-                "share": float(row["contraction"]),
-                "learned": bool(row["learned"]),
-                "cite": evidence.cite(row["evidence"]),
-                "bar": _bar(row),
-            }
-        )
-    return entries
-
-
-def _bar(row: Mapping[str, Any]) -> dict[str, float] | None:
-    """Positions, in percent of a common logarithmic scale, of prior and posterior."""
-    names = ("prior_lower", "prior_upper", "lower", "median", "upper")
-    values = [float(row[name]) for name in names]
-    if not all(math.isfinite(v) and v > 0 for v in values):
-        return None
-    logs = [math.log(v) for v in values]
-    start, end = min(logs), max(logs)
-    width = max(end - start, 1e-9)
-    # A margin, so that marks at the ends stay visible.
-    return {name: 3.0 + 94.0 * (v - start) / width for name, v in zip(names, logs, strict=True)}
-
-
-HEADLINES = 3
-"""Parameters of one kind that a target's headline names: those the measurements taught best."""
-
-
-def headlines(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What was learned of each target, in short, in the model's order."""
-    kinds: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for entry in entries:
-        # Rates and times only: spreads and exponents are for the full table.
-        if entry["learned"] and entry["unit"] != "1":
-            kinds.setdefault((entry["target"], entry["name"]), []).append(entry)
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for (target, _), some in kinds.items():
-        best = sorted(some, key=lambda e: -e["share"])[:HEADLINES]
-        found.setdefault(target, []).extend(entry for entry in some if entry in best)
-    return [{"target": target, "parameters": chosen} for target, chosen in found.items()]
-
-
 # Verdicts.
 
 
-def transfer(validation: Validation | None, evidence: Evidence) -> dict[str, Any]:
+def transfer(validation: Validation | None, bases: Bases) -> dict[str, Any]:
     """What the top of a page says of transfer: ``overall`` and ``verdicts``; None and empty without a validation."""
     if validation is None:
         return {"overall": None, "verdicts": []}
-    return {"overall": overall(validation, evidence), "verdicts": verdicts(validation, evidence)}
+    return {"overall": overall(validation, bases), "verdicts": verdicts(validation, bases)}
 
 
 def heldout(validation: Validation | None, evidence: Evidence) -> dict[str, Any]:
-    """What a page shows of held-out workloads: ``predictions``, ``scores`` and two figures."""
+    """What a page shows of held-out workloads: ``predictions``, ``scores``, and figures with their evidence."""
+    names = ("heldout_figure", "coverage_figure", "pit_figure")
     if validation is None or not len(validation.rows):
-        return {"predictions": [], "scores": [], "heldout_figure": None, "coverage_figure": None}
+        return {"predictions": [], "scores": [], "heldout_cite": None, **dict.fromkeys(names)}
+    regimes = dict(zip(validation.groups["group"], validation.groups["regime"], strict=True))
+    rows = validation.rows.assign(regime=validation.rows["group"].map(regimes).map(lambda name: regime(str(name))))
+    drawn = (
+        heldout_figures.heldout(rows),
+        heldout_figures.coverage(rows),
+        heldout_figures.pit(rows),
+    )
     return {
         "predictions": heldout_rows(validation, evidence),
         "scores": scores(validation.scores),
-        "heldout_figure": to_uri(figures.heldout(validation.rows)),
-        "coverage_figure": to_uri(figures.coverage(validation.rows["pit"])),
+        "heldout_cite": evidence.cite(_all_ids(rows)),
+        **{name: figure and to_uri(figure) for name, figure in zip(names, drawn, strict=True)},
     }
 
 
-def verdicts(validation: Validation, evidence: Evidence) -> list[dict[str, Any]]:
+def verdicts(validation: Validation, bases: Bases) -> list[dict[str, Any]]:
     """One entry per regime, failures first."""
     order = {"fails": 0, "undecided": 1, "transfers": 2}
     groups = records(validation.groups)
     groups.sort(key=lambda g: (order.get(g["verdict"], 3), str(g["target"]), str(g["regime"])))
-    ids = _ids_by_group(validation.rows)
+    ids = ids_by_group(validation.rows)
     return [
         {
             "verdict": g["verdict"],
@@ -177,17 +123,34 @@ def verdicts(validation: Validation, evidence: Evidence) -> list[dict[str, Any]]
             "words": WORDS.get(g["verdict"], str(g["verdict"])),
             "target": g["target"],
             "regime": regime(str(g["regime"])),
-            "rows": count(int(g["n_rows"]), "configuration"),
+            "rows": basis_words(bases.of(ids.get(g["group"], []))),
             "shift": _shift(g),
             "coverage": percent(g["coverage_90"]),
             "spread": number(g["spread_ratio"], 2),
             "p_same": number(g["p_same"], 2),
             "p_fresh": number(g["p_fresh"], 2),
             "text": [str(g[k]) for k in ("reason", "advice") if isinstance(g.get(k), str) and g[k]],
-            "cite": evidence.cite(ids.get(g["group"], [])),
+            "moved": moved(validation.moved[g["group"]]) if g["group"] in validation.moved else None,
+            "cite": bases.evidence.cite(ids.get(g["group"], [])),
         }
         for g in groups
     ]
+
+
+def moved(found: Moved) -> dict[str, Any]:
+    """What moved in a group that fails: in words, what to do next, and every explanation with its probability."""
+    return {
+        "words": found.words,
+        "advice": found.advice,
+        "explanations": [
+            {
+                "detail": row["detail"],
+                "probability": percent(row["probability"], 1),
+                "shift": _change(*(row[name] for name in ("shift", "shift_lower", "shift_upper"))),
+            }
+            for row in records(found.table)
+        ],
+    }
 
 
 def regime(name: str) -> str:
@@ -199,11 +162,16 @@ def regime(name: str) -> str:
 
 def _shift(group: Mapping[str, Any]) -> str:
     """Shift of the measured time against the prediction; the table holds logs of the ratio."""
-    mid, low, high = (math.expm1(float(group[k])) for k in ("shift", "shift_lower", "shift_upper"))
-    return f"{percent(mid, 1, signed=True)} [{100 * low:+.1f}, {100 * high:+.1f}]"
+    return _change(*(math.expm1(float(group[k])) for k in ("shift", "shift_lower", "shift_upper")))
 
 
-def _ids_by_group(rows: pd.DataFrame) -> dict[Any, list[str]]:
+def _change(middle: float, low: float, high: float) -> str:
+    """A change with its interval, in percent."""
+    return f"{percent(middle, 1, signed=True)} [{100 * low:+.1f}, {100 * high:+.1f}]" if math.isfinite(middle) else "-"
+
+
+def ids_by_group(rows: pd.DataFrame) -> dict[Any, list[str]]:
+    """Measurement ids of each group of held-out configurations."""
     if "group" not in rows:
         return {}
     return {key: _all_ids(part) for key, part in rows.groupby("group", sort=False)}
@@ -213,7 +181,7 @@ def _all_ids(rows: pd.DataFrame) -> list[str]:
     return [str(i) for ids in rows["measurement_ids"] for i in ([ids] if isinstance(ids, str) else ids)]
 
 
-def overall(validation: Validation, evidence: Evidence) -> dict[str, Any]:
+def overall(validation: Validation, bases: Bases) -> dict[str, Any]:
     """Counts of verdicts and the coverage over all held-out configurations."""
     rows, groups = validation.rows, validation.groups
     inside = int(rows["inside"].astype(bool).sum())
@@ -230,7 +198,7 @@ def overall(validation: Validation, evidence: Evidence) -> dict[str, Any]:
         "tolerance": percent(float(validation.settings["tolerance"])),
         "alpha": percent(float(validation.settings["alpha"])),
         "estimand": str(validation.settings["estimand"]),
-        "cite": evidence.cite(_all_ids(rows)),
+        "cite": bases.evidence.cite(_all_ids(rows)),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesperf.report.words import configuration, interval, number, quantity, records
+from bayesperf.report.words import configuration, number, quantity, records
 from bayesperf.schema import COLUMNS, SHAPE_COLUMNS
 from bayesperf.store import provenance_of
 
@@ -19,10 +20,13 @@ __all__ = ["Evidence", "flatten"]
 MOST_ROWS = 4000
 """Measurements shown in full; a report stays a document that a browser opens."""
 
-MOST_SAMPLES = 64
+MOST_SAMPLES = 24
 """Raw samples shown of one measurement; all are in the table."""
 
 _TOLD = {c.name for c in COLUMNS} | set(SHAPE_COLUMNS)
+
+_LINKS = ("campaign", "stack", "process", "point_id", "hlo_hash")
+"""What leads from a measurement to where it comes from, beside its provenance record."""
 
 
 @dataclass
@@ -36,7 +40,14 @@ class Evidence:
     """
 
     table: pd.DataFrame
+    records: dict[str, dict[str, Any]] = field(init=False)
     _sets: dict[frozenset[str], str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.records = provenance_of(self.table)
+        # pandas copies attributes (provenance: thousands of records) deeply with whatever it is asked.
+        self.table = self.table.copy(deep=False)
+        self.table.attrs = {}
 
     def cite(self, identifiers: Iterable[str]) -> str | None:
         """Return the tag of a set of measurement ids, such as ``E3``; equal sets share one. None for no ids."""
@@ -55,9 +66,29 @@ class Evidence:
             found.append({"tag": tag, "ids": [(i, anchor(order.get(i))) for i in ids], "what": _summary(rows)})
         return found
 
+    @functools.cached_property
+    def common(self) -> dict[str, str]:
+        """Facts that are the same for all measurements shown, told once, by column."""
+        if len(self.table) < 2:
+            return {}
+        told = {"measurement_id", "provenance_id", "role", *_ALWAYS}
+        found = {}
+        for name in (str(n) for n in self.table.columns if n not in told and not str(n).startswith("samples")):
+            cells = {_cell(value) for value in self.table[name].head(MOST_ROWS)}
+            if len(cells) == 1 and (cell := cells.pop()):
+                found[name] = cell
+        return found
+
     def rows(self) -> list[dict[str, Any]]:
-        """One description per measurement, in the table's order; at most `MOST_ROWS`."""
-        return [_describe(at, row) for at, row in enumerate(records(self.table.head(MOST_ROWS)))]
+        """One description per measurement, in the table's order; at most `MOST_ROWS`; without what all share."""
+        shown = self.table.head(MOST_ROWS)
+        anchors = {key: f"p-{at}" for at, key in enumerate(self.records)}
+        return [_describe(at, row, self.common, anchors) for at, row in enumerate(records(shown))]
+
+    @property
+    def shown(self) -> int:
+        """Measurements that the appendix describes one by one."""
+        return min(len(self.table), MOST_ROWS)
 
     @property
     def left_out(self) -> int:
@@ -68,7 +99,7 @@ class Evidence:
         """Provenance records with their anchors, flattened to names and values."""
         return [
             {"id": key, "anchor": f"p-{at}", "facts": flatten(record)}
-            for at, (key, record) in enumerate(provenance_of(self.table).items())
+            for at, (key, record) in enumerate(self.records.items())
         ]
 
 
@@ -88,7 +119,11 @@ def _summary(rows: pd.DataFrame) -> str:
     return shown + (f" and {len(parts) - 6} more operations" if len(parts) > 6 else "")
 
 
-def _describe(at: int, row: Mapping[str, Any]) -> dict[str, Any]:
+_ALWAYS = ("target", "op", "dtype", "flops", "bytes", "time_s", "time_se_s", "intercept_s", "statistic")
+"""Columns that every description has."""
+
+
+def _describe(at: int, row: Mapping[str, Any], common: Mapping[str, str], anchors: Mapping[str, str]) -> dict[str, Any]:
     time, error = float(row["time_s"]), row.get("time_se_s")
     rates = []
     if row["flops"]:
@@ -107,12 +142,20 @@ def _describe(at: int, row: Mapping[str, Any]) -> dict[str, Any]:
         "statistic": row.get("statistic") or "",
         "rates": ", ".join(rates),
         "intercept": quantity(intercept, "s") if isinstance(intercept, float) and math.isfinite(intercept) else "",
-        "where": [(k, row[k]) for k in ("campaign", "stack", "process", "provenance_id") if row.get(k) is not None],
+        "where": [(k, _cell(row[k])) for k in _LINKS if k not in common and _cell(row.get(k))],
+        "provenance": _record(row.get("provenance_id"), anchors),
         "flags": row.get("flags") or "",
-        "stop_reason": row.get("stop_reason") or "",
+        "stop_reason": _cell(row.get("stop_reason")) if "stop_reason" not in common else "",
         "samples": _samples(row),
-        "further": [(k, _cell(v)) for k, v in row.items() if k not in _TOLD and _cell(v)],
+        "further": [
+            (k, _cell(v)) for k, v in row.items() if k not in _TOLD and k not in _LINKS and k not in common and _cell(v)
+        ],
     }
+
+
+def _record(name: Any, anchors: Mapping[str, str]) -> dict[str, str] | None:
+    """Provenance record of a measurement: where the page describes it."""
+    return {"id": f"provenance {name}", "anchor": anchors[name]} if isinstance(name, str) and name in anchors else None
 
 
 def _samples(row: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -122,8 +165,13 @@ def _samples(row: Mapping[str, Any]) -> dict[str, Any] | None:
     if not isinstance(counts, np.ndarray | list):
         counts = [1] * len(samples)
     pairs = sorted(zip(counts, samples, strict=True))
-    shown = [f"{int(n)} × {quantity(t / n if n else t, 's', 4)}" for n, t in pairs[:MOST_SAMPLES]]  # noqa: RUF001
-    return {"count": len(samples), "shown": shown, "more": max(0, len(pairs) - MOST_SAMPLES)}
+    lines: dict[int, list[str]] = {}
+    for n, t in pairs[:: max(1, -(-len(pairs) // MOST_SAMPLES))]:
+        lines.setdefault(int(n), []).append(quantity(t / n if n else t, "s", 4))
+    shown = [f"{n} × {', '.join(times)}" for n, times in lines.items()]  # noqa: RUF001
+    if len(pairs) > MOST_SAMPLES:
+        shown.append("evenly chosen; all are in the table")
+    return {"count": len(samples), "shown": shown}
 
 
 def _cell(value: Any) -> str:
@@ -144,8 +192,3 @@ def flatten(record: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]
         else:
             found.append((name, "unknown" if value is None else str(value)))
     return found
-
-
-def span(row: Mapping[str, Any], unit: str) -> str:
-    """Format median and interval of a row that has ``median``, ``lower`` and ``upper``."""
-    return interval(float(row["median"]), float(row["lower"]), float(row["upper"]), unit)

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from bayesperf.report.canvas import COLOURS, GREY, INK, MARKERS, new_figure, styled
+from bayesperf.report.words import short
 
 __all__ = ["MOST_LINES", "ratios"]
 
@@ -48,9 +49,16 @@ def ratios(lines: Sequence[Mapping[str, Any]], groups: Sequence[str], label: str
         colour = COLOURS[at % len(COLOURS)] if group else GREY
         marker = MARKERS[at % len(MARKERS)] if group else "o"
         axes.hlines(y[mine], low[mine], high[mine], color=colour, linewidth=1.8)
-        axes.plot(middle[mine], y[mine], marker, color=colour, ms=4.5, label=group if mine.any() else None)
-    axes.set(xscale="log", xlabel=label, ylim=(-0.8, len(lines) - 0.2))
-    axes.set_yticks(y, [_short(str(line["label"])) for line in lines], fontsize=7.0)
+        axes.plot(
+            middle[mine],
+            y[mine],
+            marker,
+            color=colour,
+            ms=4.5,
+            label=short(group, 30) if group and mine.any() else None,
+        )
+    axes.set(xscale="log", xlabel=short(label, 90), ylim=(-0.8, len(lines) - 0.2))
+    axes.set_yticks(y, [short(str(line["label"]), 46) for line in lines], fontsize=7.0)
     axes.grid(visible=False, axis="y")
     _ticks(axes, float(low.min()), float(high.max()))
     if len(axes.get_legend_handles_labels()[0]):
@@ -67,7 +75,3 @@ def _ticks(axes: Any, low: float, high: float) -> None:
     axes.xaxis.set_major_locator(FixedLocator(inside or [low, high]))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}x")
-
-
-def _short(text: str, most: int = 46) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -10,6 +10,10 @@ from typing import Any
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
+from bayesperf.report import words
+from bayesperf.report.basis import basis_words
+from bayesperf.report.document import Interval
+from bayesperf.report.parameters import bar
 from bayesperf.store import atomic_write
 
 __all__ = ["render", "write_page"]
@@ -27,8 +31,23 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters |= {
+        "basis": basis_words,
+        "bar": bar,
+        "interval": _interval,
+        "number": words.number,
+        "percent": words.percent,
+        "quantity": words.quantity,
+    }
     environment.globals["stylesheet"] = Markup(sources["style.css"])  # our own file
     return environment
+
+
+def _interval(value: Interval, unit: str) -> str:
+    if unit == "%":
+        median, lower, upper = (words.number(100 * v, 2) for v in (value.median, value.lower, value.upper))
+        return f"{median} % [{lower}, {upper}]"
+    return words.interval(value.median, value.lower, value.upper, unit)
 
 
 def render(template: str, **content: Any) -> str:

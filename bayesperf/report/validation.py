@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bayesperf.report import content
+from bayesperf.report.basis import Bases
 from bayesperf.report.evidence import Evidence
 from bayesperf.report.page import render, write_page
 from bayesperf.store import atomic_write
@@ -54,7 +55,7 @@ def validation_page(profile: Profile, validation: Validation, heldout: pd.DataFr
         title=", ".join(dict.fromkeys(str(t) for t in validation.rows["target"])),
         profile=profile,
         banners=content.banners(profile, heldout, evidence),
-        **content.transfer(validation, evidence),
+        **content.transfer(validation, Bases(evidence)),
         **content.heldout(validation, evidence),
         caveats=[*content.stated(profile.facts.get("caveats")), *content.stated(validation.notes)],
         evidence=evidence,

@@ -10,7 +10,18 @@ import pandas as pd
 
 from bayesperf.schema import SHAPE_COLUMNS
 
-__all__ = ["BINARY", "configuration", "count", "interval", "number", "percent", "quantity", "records", "scale_of"]
+__all__ = [
+    "BINARY",
+    "configuration",
+    "count",
+    "interval",
+    "number",
+    "percent",
+    "quantity",
+    "records",
+    "scale_of",
+    "short",
+]
 
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p"))
@@ -102,6 +113,11 @@ def configuration(row: Mapping[str, Any]) -> str:
         if isinstance(row.get(name), str):
             parts.append(row[name])
     return " · ".join(parts)
+
+
+def short(text: str, most: int = 40) -> str:
+    """Cut a text that a figure has no room for."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,10 @@ import pandas as pd
 import pytest
 import xarray as xr
 
+from bayesperf.model import LIMITS
+from bayesperf.report.capability import capability_page
 from bayesperf.schema import validate, with_ids
 from bayesperf.store import with_provenance
-
-HOSTILE = "<script>alert(1)</script>\"'&$x^$ {{7*7}} </title>"
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,27 @@ class Check:
 
 @dataclass
 class SimulatedPrediction:
-    """Draws of time."""
+    """Draws of time, and what bounds each workload."""
 
     draws: xr.DataArray
+    limits: xr.DataArray
+
+    @property
+    def parts(self) -> Any:
+        """Noiseless log times, as predictions have them."""
+        return SimpleNamespace(log_time=np.log(self.draws.to_numpy()))
+
+
+@dataclass(frozen=True)
+class SimulatedModel:
+    """What a report asks of a model: which operations it describes."""
+
+    ops: tuple[str, ...]
+    predicts_corunners: bool = False
+
+    def observations(self, encoded: Any) -> pd.DataFrame:
+        """One row per operation."""
+        return pd.DataFrame({"op": self.ops})
 
 
 @dataclass
@@ -45,6 +64,11 @@ class SimulatedProfile:
     model_name: str = "roofline"
     evidence: Sequence[str] | None = None
     poor_fits: Sequence[str] = ()
+    spec_sheets: pd.DataFrame | None = None
+    undescribed: Sequence[str] = ()
+    predicts_corunners: bool = False
+    tree: Any = field(default_factory=xr.DataTree)
+    inference: Any = field(default_factory=lambda: SimpleNamespace(encoded=None))
     facts: dict[str, Any] = field(
         default_factory=lambda: {
             "versions": {"bayesperf": "0.1.0", "pymc": None},
@@ -60,6 +84,12 @@ class SimulatedProfile:
         return list(dict.fromkeys(self.table["target"]))
 
     @property
+    def model(self) -> SimulatedModel:
+        """Describes what was measured, but for `undescribed`."""
+        ops = sorted(set(self.table["op"]) - set(self.undescribed))
+        return SimulatedModel(tuple(ops), self.predicts_corunners)
+
+    @property
     def gate(self) -> list[Check]:
         """A passing and, if not converged, a failing check."""
         return [
@@ -73,11 +103,18 @@ class SimulatedProfile:
         """Draw times of a roofline of 200 GFLOP/s, 20 GB/s and 5 microseconds."""
         random = np.random.default_rng(seed)
         compute = workloads["flops"].to_numpy(float) / 2e11
-        footprint = workloads["working_set_bytes"].to_numpy(float)
+        footprint = workloads.get("working_set_bytes", workloads["bytes"]).to_numpy(float)
         memory = workloads["bytes"].to_numpy(float) / (2e10 + 1.3e11 / (1 + footprint / 2e6))
+        if "corunners" in workloads:
+            memory = memory * np.where(workloads["corunners"].isna(), 1.0, 1.5)
         time = 5e-6 + np.maximum(compute, memory)
         noise = np.exp(0.06 * random.standard_normal((draws, 1)) + 0.02 * random.standard_normal((draws, len(time))))
-        return SimulatedPrediction(xr.DataArray(time * noise, dims=("draw", "workload")))
+        terms = np.stack([compute, memory, 0 * memory, np.full(len(time), 5e-6), 0 * memory], axis=1)
+        limits = (terms == terms.max(axis=1, keepdims=True)).astype(float)
+        return SimulatedPrediction(
+            xr.DataArray(time * noise, dims=("draw", "workload")),
+            xr.DataArray(limits, dims=("workload", "limit"), coords={"limit": list(LIMITS)}),
+        )
 
     def parameters(self, interval: float = 0.9) -> pd.DataFrame:
         """Three parameters per target; the last is not learned."""
@@ -121,6 +158,7 @@ class SimulatedValidation:
         default_factory=lambda: {"tolerance": 0.1, "alpha": 0.05, "estimand": "same campaign"}
     )
     notes: tuple[str, ...] = ("what was assumed",)
+    moved: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def any_fails(self) -> bool:
@@ -211,6 +249,23 @@ def validation_of(table: pd.DataFrame, verdicts: Sequence[str] = ("fails", "unde
     return SimulatedValidation(groups, rows, scores)
 
 
+@pytest.fixture(scope="session")
+def complete_page() -> str:
+    """A complete report: fitted and held-out rows, verdicts, figures."""
+    table = measurements()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bayesperf.report.content.poor_fits", lambda profile: list(profile.poor_fits))
+        profile: Any = profile_of(table)
+        return capability_page(profile, validation=validation_of(table), measurements=table, failures=None)
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are drawn but not written: most of a page's time, and its text does not depend on it."""
+    for module in ("capability", "content"):
+        monkeypatch.setattr(f"bayesperf.report.{module}.to_uri", lambda figure: "data:image/svg+xml;base64,")
+
+
 @pytest.fixture(autouse=True)
 def simulated_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Poor fits are those that a simulated profile says it has: there is no posterior to look for them in."""
@@ -239,9 +294,3 @@ def make_validation() -> Callable[..., Any]:
 def make_measurements() -> Callable[..., pd.DataFrame]:
     """Make a measurement table of a target."""
     return measurements
-
-
-@pytest.fixture
-def hostile() -> str:
-    """Text that breaks pages which do not escape it."""
-    return HOSTILE

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -61,12 +60,10 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
-@pytest.fixture
-def page(table: pd.DataFrame, make_profile: Make, make_validation: Make) -> Page:
+@pytest.fixture(scope="module")
+def page(complete_page: str) -> Page:
     """A complete report."""
-    return Page(
-        capability_page(make_profile(table), validation=make_validation(table), measurements=table, failures=None)
-    )
+    return Page(complete_page)
 
 
 def test_a_report_is_well_formed_and_loads_nothing(page: Page) -> None:
@@ -85,7 +82,8 @@ def test_every_measurement_is_in_the_appendix(page: Page, table: pd.DataFrame) -
     for identifier in table["measurement_id"]:
         assert identifier in page.text
     assert "4 × " in page.text, "raw samples with their iteration counts"  # noqa: RUF001
-    assert "hlo_hash: feedc0de" in page.text
+    assert "The same for all: " in page.text
+    assert "hlo_hash feedc0de" in page.text
     assert "cpu.governor unknown" in page.text, "what could not be read is unknown"
 
 
@@ -99,8 +97,8 @@ def test_limits_of_transfer_come_before_any_capability(page: Page) -> None:
 
 def test_what_was_not_learned_is_marked_prior(page: Page) -> None:
     assert "2 of 3 were learned" in page.text
-    assert re.search(r"launch overhead 5\.00 \[2\.63, 9\.50\] µs 7\.50 \[1\.25, 45\.0\] µs 20 % prior", page.text)
-    assert re.search(r"matmul float32 compute rate 200 \[190, 210\] GFLOP/s .* 99 % learned", page.text)
+    assert re.search(r"launch overhead 5\.00 \[2\.63, 9\.50\] µs 7\.50 \[1\.25, 45\.0\] µs prior 20 %", page.text)
+    assert re.search(r"matmul float32 compute rate 200 \[190, 210\] GFLOP/s .*? learned 99 %", page.text)
 
 
 def test_caveats_are_stated(page: Page) -> None:
@@ -108,18 +106,21 @@ def test_caveats_are_stated(page: Page) -> None:
     assert "exchangeable" in page.text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_poor_fits_are_told_where_there_are_any(page: Page, table: pd.DataFrame, make_profile: Make) -> None:
     assert "not described" not in page.text
     lines = ["3 of 14 fitted configurations of matmul on a box lie outside"]
     text = Page(capability_page(make_profile(table, poor_fits=lines))).text
-    assert text.index("Fitted, but not described") < text.index(lines[0]) < text.index("Caveats", text.index(lines[0]))
+    assert text.index("Fitted, but not described") < text.index(lines[0]) < text.index("Assumptions and caveats")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_without_held_out_measurements_the_report_says_so(table: pd.DataFrame, make_profile: Make) -> None:
     text = Page(capability_page(make_profile(table))).text
     assert "Nothing is known of how far this profile transfers" in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_unconverged_profile_says_so_before_anything_else(table: pd.DataFrame, make_profile: Make) -> None:
     text = Page(capability_page(make_profile(table, converged=False))).text
     assert text.index("The posterior did not converge") < text.index("Where it may be believed")
@@ -127,6 +128,7 @@ def test_an_unconverged_profile_says_so_before_anything_else(table: pd.DataFrame
     assert "draw longer chains" in text
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(("share", "title"), [(1.0, "The machine was too noisy"), (0.05, "Some points were disturbed")])
 def test_a_noisy_machine_is_said_at_the_top(table: pd.DataFrame, make_profile: Make, share: float, title: str) -> None:
     flagged = table.copy()
@@ -140,6 +142,7 @@ def test_a_quiet_machine_has_no_banner(page: Page) -> None:
     assert "disturbed" not in page.text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_failures_are_listed(table: pd.DataFrame, make_profile: Make) -> None:
     failures = pd.DataFrame({"op": ["matmul"], "reason": ["timeout"], "detail": ["killed"], "log": [None]})
     assert "matmul timeout killed" in Page(capability_page(make_profile(table), failures=failures)).text
@@ -147,44 +150,18 @@ def test_failures_are_listed(table: pd.DataFrame, make_profile: Make) -> None:
     assert "Points that could not be measured None." in none
 
 
-def test_text_from_files_is_never_markup(
-    hostile: str, make_measurements: Make, make_profile: Make, make_validation: Make
-) -> None:
-    table = make_measurements(hostile)
-    table["op"] = table["op"].where(table["op"] != "softmax", hostile)
-    table["campaign"] = table["flags"] = table["process"] = table["stop_reason"] = table["note"] = hostile
-    table["measurement_id"] = [f"{hostile}{at}" for at in range(len(table))]
-    table.attrs["provenance"] = {hostile: {hostile: hostile}}
-    facts = {"caveats": [hostile], hostile: {hostile: hostile}}
-    validation = make_validation(table)
-    validation.groups["advice"] = validation.groups["regime"] = hostile
-    failures = pd.DataFrame({hostile: [hostile], "op": hostile, "reason": hostile, "detail": hostile})
-    text = capability_page(
-        make_profile(table, facts=facts, model_name=hostile),
-        validation=validation,
-        measurements=table,
-        failures=failures,
-    )
-    page = Page(text)
-    assert "script" not in page.tags
-    assert page.tags.count("title") == 1
-    assert page.events == []
-    assert "<script" not in text
-    assert "49" not in re.sub(r"[^{}0-9*]", "", page.text.split(hostile)[0]), "nothing was evaluated"
-    assert hostile.replace("\n", " ") in page.text
-    for source in page.sources:
-        assert b"<script" not in base64.b64decode(source.partition(",")[2])
-
-
+@pytest.mark.usefixtures("undrawn")
 def test_several_targets_are_told_apart(make_measurements: Make, make_profile: Make, make_validation: Make) -> None:
     both: pd.DataFrame = pd.concat(
         [make_measurements("cpu-x1"), make_measurements("cpu-x2", seed=5)], ignore_index=True
     )
     page = Page(capability_page(make_profile(both), validation=make_validation(both), measurements=both))
-    assert page.tags.count("figure") == 6
+    # Roofline and bandwidth of each, three of held-out workloads, three parameters over targets.
+    assert page.tags.count("figure") == 10
     assert "cpu-x1, cpu-x2" in page.text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_table_without_optional_columns_can_be_reported(make_profile: Make) -> None:
     rows = {"target": "t", "op": ["a", "b"], "flops": [1e9, 0.0], "bytes": [0.0, 1e6], "time_s": 1e-3}
     table = pd.DataFrame({**rows, "measurement_id": ["x", "y"]})
@@ -192,8 +169,9 @@ def test_a_table_without_optional_columns_can_be_reported(make_profile: Make) ->
     assert "fitted to 2 measurements" in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_large_table_stays_a_document(make_measurements: Make, make_profile: Make) -> None:
-    parts = [make_measurements(f"t{at % 30}", seed=at).assign(process=str(at)) for at in range(120)]
+    parts = [make_measurements(f"t{at % 2}", seed=at).assign(process=str(at)) for at in range(120)]
     table = pd.concat(parts, ignore_index=True)
     table["measurement_id"] = [f"id{at}" for at in range(len(table))]
     text = capability_page(make_profile(table), measurements=table)
@@ -202,6 +180,7 @@ def test_a_large_table_stays_a_document(make_measurements: Make, make_profile: M
     Page(text)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_file_is_written_whole(table: pd.DataFrame, make_profile: Make, tmp_path: Path) -> None:
     write_report(make_profile(table), tmp_path / "sub" / "report.html")
     text = (tmp_path / "sub" / "report.html").read_text()
@@ -210,8 +189,8 @@ def test_the_file_is_written_whole(table: pd.DataFrame, make_profile: Make, tmp_
     assert [p.name for p in (tmp_path / "sub").iterdir()] == ["report.html"]
 
 
-def test_the_same_input_gives_the_same_page(table: pd.DataFrame, make_profile: Make, make_validation: Make) -> None:
-    first, second = (
-        capability_page(make_profile(table), validation=make_validation(table), measurements=table) for _ in range(2)
-    )
-    assert first == second
+def test_the_same_input_gives_the_same_page(
+    complete_page: str, table: pd.DataFrame, make_profile: Make, make_validation: Make
+) -> None:
+    again = capability_page(make_profile(table), validation=make_validation(table), measurements=table, failures=None)
+    assert again == complete_page

@@ -1,0 +1,67 @@
+"""`bayesperf.verify`: is a profile what it says it is?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bayesperf.errors import InputError
+from bayesperf.prediction.profile import load_profile
+from bayesperf.verification.contents import check_contents
+from bayesperf.verification.refit import check_numbers
+from bayesperf.verification.result import Verification
+from bayesperf.verification.tables import check_tables
+
+__all__ = ["verify"]
+
+
+def verify(
+    profile: str | Path,
+    tables: str | Path | Sequence[str | Path] = (),
+    *,
+    refit: bool = True,
+    progress: bool = False,
+) -> Verification:
+    """Verify a profile: its digests, the rows it rests on, and its numbers.
+
+    Three questions. Does the file hold what was written (digests of rows, variables and attributes, the data
+    fingerprint, the ids of provenance records)? Do the measurement tables given hold the fitted rows, with the content
+    that their ids are hashes of? And does a second fit of the embedded rows, with the stored seed and settings, give
+    the published medians and intervals again, within Monte-Carlo error (see `bayesperf.verification.criterion`)?
+
+    Digests are no signatures: who changes a file can compute them anew. Such a profile is found by its tables, or by
+    the second fit where its numbers do not follow from its rows.
+
+    Parameters
+    ----------
+    profile
+        A file that `Profile.save` wrote.
+    tables
+        The measurements it was fitted to, CSV or Parquet: one or several.
+    refit
+        Fit again; takes as long as the fit did.
+    progress
+        Show progress bars.
+
+    Returns
+    -------
+    Verification
+        ``passed`` says whether nothing failed; ``findings`` say what, and which row, variable or parameter.
+
+    Raises
+    ------
+    InputError
+        A file does not exist, is of another kind, or is too damaged to be read.
+    """
+    if not isinstance(profile, str | Path):
+        raise InputError(f"verify takes the path of a profile's file, not a {type(profile).__name__}")
+    path = Path(profile)
+    loaded = load_profile(path)
+    findings = check_contents(path, loaded)
+    paths = [Path(tables)] if isinstance(tables, str | Path) else [Path(table) for table in tables]
+    if paths:
+        findings += check_tables(loaded.table, paths)
+    if not refit:
+        return Verification(tuple(findings))
+    found, numbers, criterion = check_numbers(loaded, progress=progress)
+    return Verification((*findings, found), numbers, criterion)
