@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 import re
-import shlex
 import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bayesperf import schema
+from tests.docs.pages import DOCUMENTS, ROOT, blocks, calls
 
-ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def blocks(path: Path, language: str) -> Iterator[str]:
-    """Yield the fenced blocks of a language."""
-    yield from re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL)
+def texts(path: Path, language: str) -> list[str]:
+    """Blocks of a language."""
+    return [block.text for block in blocks(path) if block.language == language]
 
 
 def commands() -> list[list[str]]:
-    """Every call of our command line in the documents, without comments."""
-    found = []
-    for path in DOCUMENTS:
-        for block in blocks(path, "sh"):
-            for line in re.split(r"\n|&&", block.replace("\\\n", " ")):
-                words = shlex.split(line, comments=True)
-                if words and Path(words[0]).name == "bayesperf":
-                    found.append(words[1:])
-    return found
+    """Every call of our command line in the documents, once each."""
+    found = [words[1:] for path in DOCUMENTS for text in texts(path, "sh") for words in calls(text)
+             if Path(words[0]).name == "bayesperf"]  # fmt: skip
+    return [list(words) for words in dict.fromkeys(map(tuple, found))]
 
 
 @pytest.fixture(scope="module")
@@ -59,10 +51,10 @@ def test_every_command_in_the_documents_exists(helps: dict[str, str], words: lis
 
 
 def test_python_in_the_documents_is_python() -> None:
-    found = [block for path in DOCUMENTS for block in blocks(path, "python")]
+    found = [text for path in DOCUMENTS for text in texts(path, "python")]
     assert found
-    for block in found:
-        compile(block, "document", "exec")
+    for text in found:
+        compile(text, "document", "exec")
 
 
 @pytest.mark.parametrize("name", ["characterize", "test", "light"])
@@ -85,7 +77,8 @@ def test_constraints_are_names_and_versions_only() -> None:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.!+-]+", line) for line in lines)
     pinned = {re.sub(r"[-_.]+", "-", line.partition("==")[0]).lower() for line in lines}
-    needed = [*PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"]["test"]]
+    extras = PROJECT["project"]["optional-dependencies"]
+    needed = [*PROJECT["project"]["dependencies"], *extras["test"], *extras["docs"]]
     names = {re.sub(r"[-_.]+", "-", re.split(r"[<>=\[;]", d)[0]).lower() for d in needed}
     assert names <= pinned, f"not pinned: {names - pinned}"
 
@@ -101,6 +94,17 @@ def test_the_table_in_the_documents_is_the_schema() -> None:
     lines = (ROOT / "docs" / "files.md").read_text().splitlines()
     expected = [f"| `{c.name}` | {c.unit} | {'yes' if c.required else 'no'} | {c.meaning} |" for c in schema.COLUMNS]
     assert [line for line in lines if line.startswith("| `")] == expected
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    index = ROOT / "docs" / "index.md"
+    listed = {line for block in blocks(index) if block.language == "{toctree}" for line in block.text.splitlines()}
+    pages = {
+        path.relative_to(index.parent).with_suffix("").as_posix()
+        for path in DOCUMENTS
+        if path.is_relative_to(index.parent)
+    }
+    assert pages - {"index"} == {line for line in listed if line and not line.startswith(":")}
 
 
 def test_links_between_documents_lead_somewhere() -> None:
