@@ -12,6 +12,7 @@ import pandas as pd
 from bayesperf.configurations import KEYS, Configurations, configurations
 from bayesperf.errors import InputError
 from bayesperf.model import Floats
+from bayesperf.models.contention.alone import CIRCUMSTANCES, Alone
 from bayesperf.models.contention.coded import Beside, Encoded, Index, Scatter
 from bayesperf.models.contention.demand import Kernel, rates_of
 from bayesperf.models.contention.mixes import Catalogue, Member, Places, code_mixes, cpus_in, members_of, shape_of
@@ -20,7 +21,6 @@ from bayesperf.models.roofline.encode import footprint
 
 __all__ = ["encode", "kernel_of", "pair_names", "victim_keys"]
 
-CIRCUMSTANCES = ("campaign", "stack")
 NOT_THE_VICTIM = ("corunners", "corunner_shapes", "role", *CIRCUMSTANCES)
 
 
@@ -39,7 +39,7 @@ def encode(table: pd.DataFrame, targets: pd.DataFrame | None) -> Encoded:
     if not len(alone):
         raise InputError("no row ran alone: measure the victims alone too, as slowdowns are relative to that")
     solo = configurations(alone)
-    known = _Alone(solo)
+    known = Alone(victim_keys(solo.first), solo, _threads(solo.first))
     beside = configurations(table[shared].reset_index(drop=True))
     matched = np.array([known.find(key) is not None for key in victim_keys(beside.first)], dtype=bool)
     if not matched.any():
@@ -79,44 +79,6 @@ class _Labels:
     targets: list[str]
     ops: list[str]
     pairs: list[str]
-
-
-@dataclass(frozen=True)
-class _Solo:
-    """A victim alone: log time, its variance from inside processes, its weight of the variance between repeats, and the
-    processors that it keeps busy.
-    """
-
-    log_time: float
-    within: float
-    weight: float
-    threads: float
-
-
-class _Alone:
-    """What victims do alone, in their own campaign or, where they were not measured in that, in others."""
-
-    def __init__(self, solo: Configurations):
-        self._own: dict[tuple[Any, ...], _Solo] = {}
-        others: dict[tuple[Any, ...], list[_Solo]] = {}
-        threads = _threads(solo.first)
-        for at, key in enumerate(victim_keys(solo.first)):
-            weight = float(solo.weight[at])
-            entry = _Solo(float(solo.log_time[at]), float(solo.within[at]) * weight, weight, float(threads[at]))
-            self._own[key] = entry
-            others.setdefault(key[: -len(CIRCUMSTANCES)], []).append(entry)
-        # Campaigns differ by more than repeats do: as one repeat more.
-        self._any = {
-            key: _Solo(
-                float(np.median([e.log_time for e in found])), float(np.mean([e.within for e in found])), 2.0,
-                float(np.median([e.threads for e in found])),
-            )
-            for key, found in others.items()
-        }  # fmt: skip
-
-    def find(self, key: tuple[Any, ...]) -> _Solo | None:
-        """Find a victim by its key of `victim_keys`."""
-        return self._own.get(key) or self._any.get(key[: -len(CIRCUMSTANCES)])
 
 
 def victim_keys(first: pd.DataFrame) -> list[tuple[Any, ...]]:
@@ -208,7 +170,7 @@ def _members(
 
 def _beside(
     kept: Configurations,
-    known: _Alone,
+    known: Alone,
     members: Sequence[Sequence[Member]],
     places: Mapping[str, Places],
     rates: Any,
@@ -217,7 +179,7 @@ def _beside(
 ) -> tuple[Beside, frozenset[str]]:
     first = kept.first
     alone = [entry for key in victim_keys(first) if (entry := known.find(key)) is not None]
-    base, within, weight = (np.array([getattr(e, name) for e in alone]) for name in ("log_time", "within", "weight"))
+    base, within, weight = (np.array([getattr(e, name) for e in alone]) for name in ("log_time", "known", "weight"))
     rows, targets = first.to_dict("records"), first["target"].tolist()
     sizes = footprint(first)
     victims = [

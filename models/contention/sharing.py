@@ -2,7 +2,7 @@
 
 Taking turns costs the sum of the others' turns, whatever they do: a slowdown of ``1 + w n``. Sharing costs only what is
 asked for twice: a partner that uses what one leaves costs nothing. Equal saturating partners give n either way, so only
-complementary ones tell, and without them the verdict is undecided whatever the numbers say.
+rows beside complementary ones are looked at, and without them the verdict is undecided whatever the numbers say.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ CERTAIN = 0.95
 
 APART = 0.3
 """Log by which turns must cost more than sharing for a partner to be complementary."""
+
+ALIKE = 0.7
+"""Cosine of the demands of both from which a partner is not complementary, whatever else."""
 
 TAIL = 5.0
 """Degrees of freedom of the noise."""
@@ -94,13 +97,22 @@ def compare(target: str, mix: Mix, log_slowdown: Floats) -> Sharing:
     others = mix.others[:, 0].sum(axis=1)
     turns = np.log1p(others)
     shared = contend(np, _plain(len(others), mix.count.shape[1]), mix).total[0]
-    complementary = int((turns - shared > APART).sum())
-    if not complementary:
+    telling = np.flatnonzero((turns - shared > APART) & (_alike(mix) < ALIKE))
+    if not len(telling):
         return Sharing(target, 0.5, "undecided", len(others), 0)
-    evidence = [_evidence(mean, log_slowdown, noise) for mean, noise in (_slicing(others), _sharing(mix))]
+    explanations = _slicing(others[telling]), _sharing(_part(mix, telling))
+    evidence = [_evidence(mean, log_slowdown[telling], noise) for mean, noise in explanations]
     slicing = float(1.0 / (1.0 + np.exp(np.clip(evidence[1] - evidence[0], -50.0, 50.0))))
     verdict = "slicing" if slicing >= CERTAIN else "sharing" if slicing <= 1.0 - CERTAIN else "undecided"
-    return Sharing(target, slicing, verdict, len(others), complementary)
+    return Sharing(target, slicing, verdict, len(others), len(telling))
+
+
+def _alike(mix: Mix) -> Floats:
+    """Cosine between what a victim uses and what all others do together, (row,)."""
+    use = np.stack([getattr(mix, name) for name in RESOURCES], axis=-1)
+    victim, others = use[:, 0], (mix.others[:, 0, :, None] * use).sum(axis=1)
+    size = np.linalg.norm(victim, axis=1) * np.linalg.norm(others, axis=1)
+    return np.asarray((victim * others).sum(axis=1) / np.maximum(size, 1e-12))
 
 
 def _evidence(mean: Floats, log_slowdown: Floats, noise: Floats) -> float:

@@ -14,8 +14,8 @@ __all__ = ["multiplied", "with_slowdowns"]
 
 
 def with_slowdowns(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows beside others with ``measured`` (time over the time alone, in the same campaign), ``error`` (its relative
-    standard error) and ``victim`` (its name).
+    """Rows beside others with ``alone`` (time of the victim alone in the same campaign, s), ``measured`` (time over that),
+    ``error`` (its relative standard error) and ``victim`` (its name).
 
     Rows whose victim was not measured alone in their campaign are left out.
     """
@@ -31,7 +31,7 @@ def with_slowdowns(table: pd.DataFrame) -> pd.DataFrame:
     found = np.array([np.median(time[alone[key]]) if key in alone else np.nan for key in keys])
     error = [np.sqrt(np.mean(relative[alone[key]] ** 2) / len(alone[key])) if key in alone else np.nan for key in keys]
     named = [" ".join(part for part in key[:-2] if part) for key in keys]
-    rows = table.assign(measured=time / found, error=np.hypot(relative, error), victim=named)[beside]
+    rows = table.assign(alone=found, measured=time / found, error=np.hypot(relative, error), victim=named)[beside]
     return rows[rows["measured"].notna()].reset_index(drop=True)
 
 

@@ -6,7 +6,7 @@ fitted; the held-out ones are other victims, sizes and aggressors: pairs on proc
 three, more processes than processors.
 
 Printed for the held-out mixes, by where they ran: the mean absolute percentage error of the predicted **slowdown**
-(time beside others over time alone, its median over the campaigns); how many of the single campaigns' slowdowns the
+(time beside others over time alone, medians over the campaigns); how many of the single campaigns' slowdowns the
 90 % interval of such a measurement covers, its own standard error included; and the error for mixes slowed by 20 % or
 more beside what "no contention" and multiplying the model's own pairs would give. Then what the posterior says where
 nothing contends, the verdicts on taking turns, and the law of equal processes.
@@ -59,11 +59,12 @@ def judged(profile: bp.Profile, table: pd.DataFrame) -> pd.DataFrame:
     )  # fmt: skip
     rows["covered"] = rows["measured"].between(rows["lower"], rows["upper"])
     keys = ["mode", "victim", "corunners", "corunner_shapes"]
-    return rows.groupby(keys, dropna=False, sort=False).agg(
-        measured=("measured", "median"), predicted=("predicted", "median"), lower=("lower", "median"),
+    found = rows.groupby(keys, dropna=False, sort=False).agg(
+        beside=("time_s", "median"), alone=("alone", "median"), predicted=("predicted", "median"), lower=("lower", "median"),
         upper=("upper", "median"), pairs=("pairs", "median"), covered=("covered", "mean"),
         error=("error", "median"), campaigns=("covered", "size"),
     ).reset_index()  # fmt: skip
+    return found.assign(measured=found["beside"] / found["alone"])
 
 
 def error(predicted: Any, found: pd.DataFrame) -> float:

@@ -42,6 +42,20 @@ def test_a_victim_is_compared_within_its_campaign_else_with_the_others_median() 
     np.testing.assert_allclose(matched, np.where(np.arange(len(alone)) < len(PAIRS), 1.0, 3.0) * alone, rtol=1e-9)
 
 
+def test_campaigns_that_agree_steady_each_other() -> None:
+    rows = simulated(campaigns=3)
+    rows["time_se_s"] = 0.1 * rows["time_s"]
+    off = (rows["campaign"] == "day 1") & rows["corunners"].isna()
+    rows.loc[off, "time_s"] *= 1.1
+    beside = encode(rows, None).beside
+    day = np.repeat(np.arange(3), len(PAIRS))
+    wrong = np.exp(beside.log_time - beside.base) / np.array([Target("box").slowdown(mix) for mix in PAIRS] * 3)
+    # An error of one standard deviation is shared out among all three.
+    assert np.all((wrong[day == 1] > 0.94) & (wrong[day == 1] < 0.99))
+    assert np.all((wrong[day != 1] > 0.96) & (wrong[day != 1] < 0.99))
+    assert np.all(beside.within < 0.1**2 + 0.1**2 / 2)
+
+
 def _slowdowns(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     beside = encode(rows, None).beside
     return np.array([Target("box").slowdown(mix) for mix in PAIRS] * 2), np.exp(beside.log_time - beside.base)
