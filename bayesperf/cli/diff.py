@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bayesperf.cli.options import Json, Quiet, Seed
+from bayesperf.cli.options import AllowUnconverged, Confidence, Json, Page, Quiet, Seed
 from bayesperf.cli.output import Output
 from bayesperf.cli.summary import load
 
@@ -30,14 +30,10 @@ def run(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="A profile.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="Another profile of the same target.")],
     change: Annotated[float, typer.Option("--change", help="Relative change that matters.")] = 0.05,
-    confidence: Annotated[
-        float, typer.Option("--confidence", help="Probability from which a verdict is given.")
-    ] = 0.95,
+    confidence: Confidence = 0.95,
     target: Annotated[str | None, typer.Option("--target", help="Compare this target only.")] = None,
-    allow_unconverged: Annotated[
-        bool, typer.Option("--allow-unconverged", help="Compare although a diagnostics gate failed.")
-    ] = False,
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE.html", help="Page to write.")] = None,
+    allow_unconverged: AllowUnconverged = False,
+    out: Page = None,
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesperf.cli.function import Function, TripCount, load_function, trip_counts_of
-from bayesperf.cli.options import Interval, Json, ProfileFile, Quiet, Seed
+from bayesperf.cli.options import (
+    AllowUnconverged,
+    Interval,
+    Json,
+    Mean,
+    MeasuredCampaign,
+    OneTarget,
+    ProfileFile,
+    Quiet,
+    Seed,
+    check_interval,
+)
 from bayesperf.cli.output import Output
 from bayesperf.cli.summary import load
 from bayesperf.errors import InputError
@@ -40,6 +51,10 @@ arguments and returns (fn, args); the result is the time of one run, and a row f
 
 LIMITS = ("p_compute", "p_memory", "p_communication", "p_overhead", "p_interference")
 LAUNCHES = ("wait", "queued", "none")
+ADDED = (
+    "median_s", "lower_s", "upper_s", "interval", *LIMITS, "supported", "support_distance", "unsupported_features",
+)  # fmt: skip
+"""Columns that a prediction adds to those of its workloads."""
 
 
 def run(
@@ -48,16 +63,12 @@ def run(
         Path | None, typer.Argument(metavar="WORKLOADS", help="Workloads, CSV or Parquet; or give --function.")
     ] = None,
     function: Function = None,
-    target: Annotated[str | None, typer.Option("--target", help="Target; needed when the profile has several.")] = None,
+    target: OneTarget = None,
     interval: Interval = 0.9,
-    campaign: Annotated[
-        str | None, typer.Option("--campaign", help="A measured campaign; absent: a fresh one.")
-    ] = None,
+    campaign: MeasuredCampaign = None,
     stack: Annotated[str | None, typer.Option("--stack", help="Software stack; absent: the measured one.")] = None,
-    mean: Annotated[bool, typer.Option("--mean", help="The average over campaigns: no campaign effect.")] = False,
-    allow_unconverged: Annotated[
-        bool, typer.Option("--allow-unconverged", help="Predict although the diagnostics gate of the fit failed.")
-    ] = False,
+    mean: Mean = False,
+    allow_unconverged: AllowUnconverged = False,
     launch: Annotated[
         str, typer.Option("--launch", help="Of a function: wait, queued (dispatch overlaps), or none.")
     ] = "wait",
@@ -70,10 +81,11 @@ def run(
 ) -> None:
     """Predict times."""
     output = Output(json=json, quiet=quiet)
-    if not 0 < interval < 1:
-        raise InputError(f"--interval {interval:g} is not a probability between 0 and 1, such as 0.9")
+    check_interval(interval)
     if out is not None and out.suffix not in (".csv", ".parquet"):
         raise InputError(f"{out}: predictions are written as CSV or Parquet; name the file *.csv or *.parquet")
+    if out is not None and not out.parent.is_dir():
+        raise InputError(f"{out}: there is no folder {out.parent}; make it, or correct the path")
     if (workloads is None) == (function is None):
         raise InputError("give WORKLOADS, a table, or --function module:callable: one of the two")
     options = {
@@ -99,6 +111,12 @@ def _predict_table(
     from bayesperf.store import read_workloads
 
     table = read_workloads(workloads)
+    taken = [name for name in ADDED if name in table]
+    if taken:
+        raise InputError(
+            f"{workloads}: its column{'s' if len(taken) > 1 else ''} {', '.join(taken)} would be replaced by the "
+            "prediction's; rename or drop them, as after an earlier prediction"
+        )
     prediction = load(profile).predict(table, target, **options)
     predicted = prediction.to_frame(interval=interval)
     if "target" not in table:

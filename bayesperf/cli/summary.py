@@ -84,7 +84,10 @@ def validation_facts(validation: Validation) -> dict[str, Any]:
         "settings": dict(validation.settings),
         "any_fails": validation.any_fails,
         "groups": validation.groups,
+        "moved": {group: found.facts() for group, found in validation.moved.items()},
         "rows": validation.rows,
+        "scores": validation.scores,
+        "notes": list(validation.notes),
     }
 
 
@@ -97,6 +100,10 @@ def show_verdicts(validation: Validation, output: Output) -> None:
         (g["verdict"], g["target"], g["regime"], g["n_rows"], shift(g), g["coverage_90"], g["advice"]) for g in groups
     ]
     output.table(["verdict", "target", "regime", "rows", "time against prediction", "covered of 90%", "advice"], rows)
+    for group, moved in validation.moved.items():
+        output.say(f"{group}: what moved: {moved.words}")
+        if moved.advice:
+            output.say(f"    {moved.advice}")
 
 
 def shift(group: Mapping[Any, Any]) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import pandas as pd
 
 from bayesperf.errors import check_counts
+from bayesperf.prediction.options import PredictOptions
 from bayesperf.schema import validate_workloads
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ PAIRS = 2_000_000
 """Pairs of a draw and a workload that are held at a time: about 300 MB."""
 
 
-class FrameOptions(TypedDict, total=False):
-    """Options of `predict_frame`.
+class FrameOptions(PredictOptions, total=False):
+    """Options of `predict_frame`: those of `Profile.predict`, and two of its own.
 
     Parameters
     ----------
@@ -27,19 +28,10 @@ class FrameOptions(TypedDict, total=False):
         Probability of the interval (0.9).
     pairs
         Pairs of a draw and a workload that are held at a time (`PAIRS`).
-    campaign, stack, mean, draws, seed, targets, allow_unconverged
-        As for `Profile.predict`.
     """
 
     interval: float
     pairs: int
-    campaign: str | None
-    stack: str | None
-    mean: bool
-    draws: int
-    seed: int
-    targets: pd.DataFrame | None
-    allow_unconverged: bool
 
 
 def predict_frame(

@@ -14,7 +14,7 @@ from bayesperf.errors import InputError
 from bayesperf.model import LIMITS, Floats, Predicted
 from bayesperf.prediction.support import Support
 
-__all__ = ["Prediction", "limit_probabilities", "student"]
+__all__ = ["Prediction", "in_order", "limit_probabilities", "quantiles_of", "student"]
 
 PORTION = 65_536
 """Pairs of a draw and a workload that are worked on at a time: what one step leaves is in the cache for the next."""
@@ -52,6 +52,19 @@ def limit_probabilities(predicted: Predicted) -> Floats:
     return values
 
 
+def in_order(draws: Floats) -> Floats:
+    """Draws (draw, workload) of each workload in ascending order, (workload, draw)."""
+    return np.sort(np.ascontiguousarray(draws.T), axis=1)
+
+
+def quantiles_of(ordered: Floats, levels: Floats) -> Floats:
+    """Quantiles by linear interpolation between order statistics, (level, workload) or (workload,), from `in_order`."""
+    at = levels * (ordered.shape[1] - 1)
+    low = np.floor(at).astype(int)
+    below, above = ordered[:, low], ordered[:, np.ceil(at).astype(int)]
+    return np.asarray((below + (above - below) * (at - low)).T, dtype=np.float64)
+
+
 class Prediction:
     """Predictive distribution of the execution time of each workload.
 
@@ -75,15 +88,11 @@ class Prediction:
 
     @functools.cached_property
     def _sorted(self) -> Floats:
-        """Draws of each workload in ascending order, (workload, draw), s: sorted once, asked often."""
-        return np.sort(np.ascontiguousarray(self._draws.T), axis=1)
+        """Sorted once, asked often."""
+        return in_order(self._draws)
 
     def _quantiles(self, levels: Floats) -> Floats:
-        """Quantiles by linear interpolation between order statistics, (level, workload) or (workload,)."""
-        at = levels * (self._sorted.shape[1] - 1)
-        low = np.floor(at).astype(int)
-        below, above = self._sorted[:, low], self._sorted[:, np.ceil(at).astype(int)]
-        return np.asarray((below + (above - below) * (at - low)).T)
+        return quantiles_of(self._sorted, levels)
 
     def _array(self, values: Any, *dims: str, **coords: Sequence[object]) -> xr.DataArray:
         return xr.DataArray(values, dims=dims, coords={"workload": self.workloads.index.to_numpy(), **coords})

@@ -9,13 +9,15 @@ different workloads keep what they share.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 import pandas as pd
 
 from bayesperf.errors import InputError, TableError, check_counts
-from bayesperf.model import Floats, Prepared, Request
+from bayesperf.model import Floats, Prepared
+from bayesperf.prediction.options import PredictOptions, request_of
+from bayesperf.prediction.predictive import in_order, quantiles_of, student
 from bayesperf.schema import validate_workloads
 
 if TYPE_CHECKING:
@@ -32,33 +34,16 @@ MOST = 4096
 """Workloads that are computed at a time."""
 
 
-class PredictorOptions(TypedDict, total=False):
-    """Options of a `Predictor`.
+class PredictorOptions(PredictOptions, total=False):
+    """Options of a `Predictor`: those of `Profile.predict`, and one of its own.
 
     Parameters
     ----------
-    campaign, stack, mean
-        Circumstances, as for `Profile.predict`.
-    draws
-        How many draws, at most those of the posterior (1000).
     quantiles
         Which quantiles a call returns (0.05, 0.5, 0.95).
-    seed
-        The same seed gives the same draws (0).
-    targets
-        Further spec sheets.
-    allow_unconverged
-        Predict although the diagnostics gate failed (False).
     """
 
-    campaign: str | None
-    stack: str | None
-    mean: bool
-    draws: int
     quantiles: Sequence[float]
-    seed: int
-    targets: pd.DataFrame | None
-    allow_unconverged: bool
 
 
 class _Compiled(NamedTuple):
@@ -83,9 +68,7 @@ class Predictor:
 
     def __init__(self, profile: Profile, target: str | None = None, **options: Unpack[PredictorOptions]):
         profile.refuse_unconverged(options.get("allow_unconverged", False))
-        campaign, mean = options.get("campaign"), options.get("mean", False)
-        if mean and campaign is not None:
-            raise InputError("the mean over campaigns (mean=) and one campaign exclude each other: name one")
+        self._request = request_of(options.get("campaign"), options.get("stack"), options.get("mean", False))
         draws, self._seed = options.get("draws", 1000), options.get("seed", 0)
         check_counts(1, draws=draws)
         check_counts(0, seed=self._seed)
@@ -95,7 +78,6 @@ class Predictor:
         self.target = profile.one_target(pd.DataFrame(index=[0]), target)
         self.notes: tuple[str, ...] = ()
         self._profile, self._draws = profile, profile.draws(limit=draws)
-        self._request = Request(campaign, options.get("stack"), "mean" if mean else "fresh")
         self._targets = profile.sheets_with(options.get("targets"))
         self._kinds: dict[Hashable, _Compiled] = {}
 
@@ -115,7 +97,7 @@ class Predictor:
         TableError
             ``flops`` or ``bytes`` are missing, or a value is bad.
         """
-        return np.asarray(np.quantile(self.draws(op, dtype, **sizes), self.quantiles, axis=0).T, dtype=np.float64)
+        return quantiles_of(in_order(self.draws(op, dtype, **sizes)), self.quantiles).T
 
     def draws(self, op: str, dtype: str | None = None, **sizes: Any) -> Floats:
         """Draws of the same times, noise included, (draw, workload), s."""
@@ -169,7 +151,7 @@ class Predictor:
             rows = jnp.arange(log_time.shape[1]) % noise.shape[1]
             return jnp.exp(log_time + jnp.hypot(misfit, repeat) * noise[:, rows])
 
-        noise = rng.standard_t(prepared.tail[:, None], size=(len(prepared.tail), POOL))
+        noise = student(rng, prepared.tail, POOL)
         parameters, noise = jax.device_put((prepared.parameters, noise), _device())
         return _Compiled(prepared, parameters, noise, jax.jit(times))
 

@@ -15,7 +15,8 @@ import xarray as xr
 from bayesperf.errors import InputError, UnconvergedError, check_counts
 from bayesperf.inference.diagnostics import Check, passed, warnings_of
 from bayesperf.inference.infer import Inference
-from bayesperf.model import Draws, PerformanceModel, Request
+from bayesperf.model import Draws, PerformanceModel
+from bayesperf.prediction.options import PredictOptions, request_of
 from bayesperf.prediction.predictive import Prediction
 from bayesperf.prediction.support import Reach, reach_of, support_of, unseen_operations
 from bayesperf.schema import validate_workloads
@@ -227,15 +228,14 @@ class Profile:
         self.refuse_unconverged(allow_unconverged)
         check_counts(1, draws=draws)
         check_counts(0, seed=seed)
-        if mean and campaign is not None:
-            raise InputError("the mean over campaigns (mean=, --mean) and one campaign exclude each other: name one")
+        request = request_of(campaign, stack, mean)
         table = self._with_target(validate_workloads(frame_of(workloads)), target)
         rng = np.random.default_rng(seed)
         predicted = self.model.predict(
             self.inference.encoded,
             self.draws(limit=draws),
             table,
-            Request(campaign, stack, "mean" if mean else "fresh"),
+            request,
             self.sheets_with(targets),
             rng,
         )
@@ -248,13 +248,7 @@ class Profile:
         target: str | None = None,
         *,
         launch: Launch = "wait",
-        campaign: str | None = None,
-        stack: str | None = None,
-        mean: bool = False,
-        draws: int = 1000,
-        seed: int = 0,
-        targets: pd.DataFrame | None = None,
-        allow_unconverged: bool = False,
+        **options: Unpack[PredictOptions],
     ) -> ProgramPrediction:
         """Predict the time of one run of a program, all of its kernels together.
 
@@ -267,8 +261,8 @@ class Profile:
         launch
             ``wait``: the host dispatches the program and waits for its result; ``queued``: it issues the next one
             meanwhile, so that dispatch overlaps with the kernels; ``none``: the kernels alone.
-        campaign, stack, mean, draws, seed, targets, allow_unconverged
-            As for `predict`.
+        **options
+            As for `predict`: campaign, stack, mean, draws, seed, targets, allow_unconverged.
 
         Raises
         ------
@@ -279,19 +273,7 @@ class Profile:
         """
         from bayesperf.prediction.program import predict_program
 
-        return predict_program(
-            self,
-            workloads,
-            target,
-            launch=launch,
-            campaign=campaign,
-            stack=stack,
-            mean=mean,
-            draws=draws,
-            seed=seed,
-            targets=targets,
-            allow_unconverged=allow_unconverged,
-        )
+        return predict_program(self, workloads, target, launch=launch, **options)
 
     def one_target(self, workloads: pd.DataFrame, target: str | None = None) -> str:
         """The target that all of `workloads` run on.

@@ -9,7 +9,11 @@ drawn once and holds for each of its repeats; different configurations err indep
 work is the model's overhead of a chained kernel, not of a launch. Where the host waits for the result
 (``launch="wait"``), the dispatch comes first and is added. Where it issues the next program meanwhile (``"queued"``),
 the dispatch overlaps with the kernels, and only the longer of the two counts. What a run allocates is part of its
-launch, where the target's allocations were measured.
+launch, where the target's allocations were measured, less what writing the fresh memory takes: the kernels do that.
+
+**Families that were not measured** are predicted as a measured one that runs alike, or does the same in another way, by
+a factor that is drawn (`bayesperf.prediction.standins`). **Threads**: kernels that the compiler cuts into parts run as
+on a target of as many devices (`bayesperf.prediction.arrange`).
 
 Kernels that touch scalars alone (``scalar``: counters of loops) take no time of their own: a chained kernel's overhead
 is measured in a loop that has them as well.
@@ -19,8 +23,8 @@ Collectives are added to the kernels beside which they may run: with overlap, a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +33,10 @@ import xarray as xr
 
 from bayesperf.errors import InputError
 from bayesperf.model import LIMITS
+from bayesperf.prediction.arrange import Arranged, arrange, checked
+from bayesperf.prediction.options import PredictOptions
 from bayesperf.prediction.predictive import Prediction
-from bayesperf.prediction.standins import stand_in
-from bayesperf.schema import validate_workloads
+from bayesperf.prediction.standins import kin_factors
 
 if TYPE_CHECKING:
     from bayesperf.prediction.profile import Profile
@@ -43,12 +48,10 @@ Launch = Literal["wait", "queued", "none"]
 SUPPORTED = 0.95
 """Share of the predicted time, in kernels inside of what was measured, from which a program counts as supported."""
 
-SCALAR = "scalar"
-
-PAGE_BYTES = 4096.0
-"""Allocations below a page cost nothing that could be seen."""
-
-_OWN = ("count", "transcendentals", "footprint_bytes", "instruction", "source", "flags")
+_OWN = (
+    *("count", "transcendentals", "function", "function_values", "threads", "footprint_bytes"),
+    *("instruction", "loop", "source", "flags"),
+)
 """Columns that do not tell one configuration from another."""
 
 
@@ -61,24 +64,28 @@ class ProgramPrediction:
 
     def __init__(
         self,
-        table: pd.DataFrame,
+        arranged: Arranged,
         kernels: Prediction,
         configuration: npt.NDArray[np.intp],
-        measured: npt.NDArray[np.bool_],
+        factors: npt.NDArray[np.float64],
         *,
-        launched: bool,
         queued: bool,
         notes: Sequence[str],
     ):
-        self.table, self.kernels, self.notes = table, kernels, tuple(notes)
-        self._configuration, self._launched = configuration, launched
+        self.table, self.kernels, self.notes = arranged.table, kernels, tuple(notes)
+        self.target = str(arranged.rows["target"].iloc[-1])
+        shown = len(arranged.table)
+        self._configuration, self._launched = configuration[:shown], bool(arranged.launch)
+        kin = np.array(arranged.kin[:shown])
         # Sizes of an operation that was never measured can be compared, what kind of kernel it is cannot.
-        self._inside = kernels.support.inside[configuration] & measured
-        self._unmeasured = ~measured
-        count = table["count"].to_numpy(float)
-        self._rows = kernels.draws.values[:, configuration] * count
+        self._unmeasured = (kin == "far") | (kin == "unknown")
+        self._inside = kernels.support.inside[self._configuration] & ~self._unmeasured
+        times = kernels.draws.values[:, configuration] * factors
+        if self._launched:
+            times[:, shown - 1] = _launch_times(times[:, shown - 1 :], arranged.launch)
+        self._rows = times[:, :shown] * arranged.table["count"].to_numpy(float)
         self._weights = np.ones_like(self._rows)
-        if launched and queued:
+        if self._launched and queued:
             busy = self._rows[:, :-1].sum(axis=1) >= self._rows[:, -1]
             self._weights[:, :-1], self._weights[:, -1] = busy[:, None], ~busy
         self._draws = (self._rows * self._weights).sum(axis=1)
@@ -164,6 +171,9 @@ class ProgramPrediction:
             ``total_s`` (median time of all its executions) and ``share`` of the run's time.
         """
         frame = self.kernels.to_frame(interval).iloc[self._configuration].reset_index(drop=True)
+        once = self._rows / self.table["count"].to_numpy(float)
+        tail = (1.0 - interval) / 2.0
+        frame[["lower_s", "median_s", "upper_s"]] = np.quantile(once, [tail, 0.5, 1.0 - tail], axis=0).T
         if self._launched:
             frame.loc[frame.index[-1], [f"p_{name}" for name in LIMITS]] = [float(n == "overhead") for n in LIMITS]
         frame["supported"] = self._inside
@@ -183,7 +193,7 @@ class ProgramPrediction:
         kernels = self.table.iloc[:-1] if self._launched else self.table
         executed = kernels["count"]
         row: dict[str, Any] = {
-            "target": self.kernels.workloads["target"].iloc[0],
+            "target": self.target,
             "kernels": len(kernels),
             "executions": float(executed.sum()),
             "flops": float((kernels["flops"] * executed).sum()),
@@ -199,56 +209,39 @@ class ProgramPrediction:
         return pd.DataFrame([row])
 
 
+def _launch_times(parts: npt.NDArray[np.float64], names: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Times of a launch, (draw,), from those of its parts, (draw, part)."""
+    found = dict(zip(names, parts.T, strict=True))
+    taken = found["launch"] - found["write"] if "write" in found else found["launch"]
+    return np.maximum(taken, found["dispatch"]) if "dispatch" in found else np.maximum(taken, 0.0)
+
+
 def predict_program(
     profile: Profile,
     workloads: pd.DataFrame,
     target: str | None = None,
     *,
     launch: Launch = "wait",
-    seed: int = 0,
-    **options: Any,
+    **options: Unpack[PredictOptions],
 ) -> ProgramPrediction:
     """Predict the time of a program; see `bayesperf.Profile.predict_program`."""
     if launch not in get_args(Launch):
         raise InputError(f"launch is one of {', '.join(get_args(Launch))}, not {launch!r}")
-    table = _checked(workloads)
-    target = profile.one_target(table, target)
-    measured = set(profile.table.loc[profile.table["target"] == target, "op"])
-    notes = _notes(table)
-    rows, swapped = _stood_in(table, measured)
-    if launch != "none":
-        added = pd.DataFrame([_launch({str(k): v for k, v in table.attrs.items()}, measured)])
-        table, rows = (pd.concat([frame, added], ignore_index=True) for frame in (table, rows))
-    measured_op = rows["op"].isin(measured).to_numpy()
+    table = checked(workloads)
+    target = profile.one_target(table if len(table) else pd.DataFrame({"op": ["dispatch"]}), target)
+    arranged = arrange(profile, table, target, launched=launch != "none")
+    rows = arranged.rows
     keys = [name for name in rows.columns if name not in _OWN]
-    configuration = rows.groupby(keys, dropna=False, sort=False).ngroup().to_numpy()
-    unique = rows.iloc[np.unique(configuration, return_index=True)[1]][keys].reset_index(drop=True)
-    kernels = profile.predict(unique, target, seed=seed, **options)
+    together = rows.assign(kin=arranged.kin, family=[old for old, _ in arranged.families])
+    configuration = together.groupby([*keys, "kin", "family"], dropna=False, sort=False).ngroup().to_numpy(np.intp)
+    first = np.unique(configuration, return_index=True)[1]
+    kernels = profile.predict(rows.iloc[first][keys].reset_index(drop=True), **options)
+    families, kin = [arranged.families[at] for at in first], [arranged.kin[at] for at in first]
+    factors = kin_factors(families, kin, kernels.draws.shape[0], int(options.get("seed", 0)))
     return ProgramPrediction(
-        table, kernels, configuration.astype(np.intp), measured_op, launched=launch != "none",
-        queued=launch == "queued", notes=[*kernels.notes, *swapped, *notes],
+        arranged, kernels, configuration, factors[:, configuration],
+        queued=launch == "queued", notes=[*kernels.notes, *arranged.notes, *_notes(table)],
     )  # fmt: skip
-
-
-def _checked(workloads: pd.DataFrame) -> pd.DataFrame:
-    attrs = dict(getattr(workloads, "attrs", {}))
-    table = validate_workloads(workloads, source="program")
-    if "count" not in table:
-        table = table.assign(count=1.0)
-    count = table["count"].to_numpy(dtype=float, na_value=np.nan)
-    if np.isnan(count).any():
-        loops = ", ".join(attrs.get("unknown_trip_counts", [])) or "a loop"
-        raise InputError(
-            f"nobody knows how often {loops} runs: give workload(..., trip_counts=) or --trip-count a number, or set "
-            "the column count of these rows"
-        )
-    if (count < 0).any():
-        raise InputError("the column count holds how often a kernel runs: at least 0")
-    table = table[(count > 0) & (table["op"] != SCALAR).to_numpy()].reset_index(drop=True)
-    if not len(table):
-        raise InputError("the program has no kernels: nothing of it is left to predict")
-    table.attrs = attrs
-    return table
 
 
 def _notes(table: pd.DataFrame) -> list[str]:
@@ -259,34 +252,3 @@ def _notes(table: pd.DataFrame) -> list[str]:
     if "message_bytes" in table and table["message_bytes"].notna().any():
         notes.append("collectives are added to the kernels: what runs beside them makes a program faster")
     return notes
-
-
-def _stood_in(table: pd.DataFrame, measured: set[str]) -> tuple[pd.DataFrame, list[str]]:
-    """Kernels under the operation that predicts them, timed as chained; and what was put in whose place."""
-    share = table["transcendentals"] / table["flops"].where(table["flops"] > 0) if "transcendentals" in table else None
-    functions = np.zeros(len(table)) if share is None else share.fillna(0.0).to_numpy(float)
-    found = [stand_in(str(op), float(f), measured) for op, f in zip(table["op"], functions, strict=True)]
-    ops, alone = [op for op, _ in found], np.array([only for _, only in found], dtype=bool)
-    swapped = sorted({(old, new) for old, new in zip(table["op"], ops, strict=True) if old != new})
-    notes = [f"{old} was not measured: predicted as {new}, which runs alike" for old, new in swapped]
-    rows = table.assign(op=pd.Series(ops, dtype=object), statistic=pd.Series(["slope"] * len(table), dtype=object))
-    if alone.any():
-        rows["flops"] = np.where(alone, rows["transcendentals"], rows["flops"])
-    return rows, notes
-
-
-def _launch(attrs: Mapping[str, Any], measured: set[str]) -> dict[str, Any]:
-    """The row of a launch: with what a run allocates where that was measured, else of an empty program."""
-    fresh = float(attrs.get("output_bytes", 0.0)) + float(attrs.get("temporary_bytes", 0.0))
-    row: dict[str, Any] = {
-        "op": "dispatch",
-        "dtype": "float32",
-        "flops": 0.0,
-        "bytes": 0.0,
-        "n_devices": float(attrs.get("n_devices", 1)),
-        "count": 1.0,
-        "instruction": "launch",
-    }
-    if fresh >= PAGE_BYTES and "allocation" in measured:
-        row |= {"op": "allocation", "bytes": fresh, "working_set_bytes": fresh}
-    return row

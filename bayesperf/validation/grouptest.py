@@ -15,6 +15,7 @@ import numpy.typing as npt
 import scipy.linalg
 
 from bayesperf.model import Floats
+from bayesperf.prediction.predictive import student
 
 __all__ = ["GroupResult", "Replicates", "family_wise", "group_statistics", "replicate"]
 
@@ -57,7 +58,7 @@ class Replicates:
 
 def replicate(signal: Floats, scale: Floats, tail: Floats, rng: np.random.Generator) -> Replicates:
     """Draw one replicated held-out set per draw of parameters."""
-    values = signal + scale * rng.standard_t(tail[:, None], size=signal.shape)
+    values = signal + scale * student(rng, tail, signal.shape[1])
     return Replicates(signal.mean(axis=0), signal, scale, tail, values)
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 if TYPE_CHECKING:
     from bayesperf.prediction.profile import Profile
+    from bayesperf.validation.moved import Moved
 
 __all__ = ["Validation"]
 
@@ -25,7 +26,9 @@ class Validation:
         One row per target and regime: group, target, regime, verdict (``transfers``, ``fails``, ``undecided``),
         reason, advice, n_rows, p_same and p_fresh (family-wise adjusted p-values of the two estimands, after the
         tolerance is granted), shift, shift_lower, shift_upper (realised log shift with its 90 % interval),
-        spread_ratio (residual spread over predicted), coverage_90.
+        spread_ratio (residual spread over predicted), coverage_90; of a group that fails: moved (what did, in words),
+        moved_advice (what to do next), moved_explanation, moved_probability (of the most probable explanation),
+        moved_shift, moved_shift_lower, moved_shift_upper (its change of the time as a share, with 90 % interval).
     rows
         One row per held-out configuration: group, measurement_ids, target, op, dtype and shape columns, measured_s,
         median_s, lower_s, upper_s (90 %), inside, pit, limit, supported, unsupported_features.
@@ -36,6 +39,8 @@ class Validation:
         Stated beforehand: tolerance, alpha, estimand, seed.
     notes
         What was assumed.
+    moved
+        All explanations of each group that fails, with their probabilities, by group.
     profile, heldout
         What was validated, and on which rows.
     """
@@ -45,6 +50,7 @@ class Validation:
     scores: pd.DataFrame
     settings: Mapping[str, Any]
     notes: tuple[str, ...]
+    moved: Mapping[str, Moved]
     profile: Profile
     heldout: pd.DataFrame
 

@@ -15,6 +15,7 @@ from bayesperf.model import LIMITS, Floats, Predicted, Request
 from bayesperf.prediction.support import Support, support_of
 from bayesperf.schema import SHAPE_COLUMNS, is_excluded, rows_for, validate, with_ids
 from bayesperf.validation.grouptest import Replicates, family_wise, group_statistics, replicate
+from bayesperf.validation.moved import Judged, explain_failures, verdict_columns
 from bayesperf.validation.result import Validation
 from bayesperf.validation.scores import score_table
 from bayesperf.validation.verdicts import judge, realised_shift
@@ -88,6 +89,8 @@ def validate_profile(
     group = (summary.first["target"] + ": " + pd.Series(regime)).to_numpy(dtype=object)
     log_tolerance = float(np.log1p(tolerance))
     groups = _judge_groups(summary.first, group, regime, same, fresh, fitted, log_tolerance, alpha)
+    judged = Judged(summary, group, ~support.inside, same.predicted, fresh.predicted, fitted)
+    moved = explain_failures(judged, list(groups.loc[groups["verdict"] == "fails", "group"]))
     rows = _rows(summary, group, limit, support, main)
     settings = {
         "tolerance": tolerance,
@@ -101,7 +104,7 @@ def validate_profile(
     scores = score_table(profile.table, summary, group, main.replicates.values, PROBABILITY)
     doubts = [] if profile.converged else [UNCONVERGED]
     notes = tuple(dict.fromkeys([*doubts, *left_out, *same.predicted.notes, *fresh.predicted.notes]))
-    return Validation(groups, rows, scores, settings, notes, profile, table)
+    return Validation(verdict_columns(groups, moved), rows, scores, settings, notes, moved, profile, table)
 
 
 def _heldout_rows(heldout: pd.DataFrame, profile: Profile) -> tuple[pd.DataFrame, list[str]]:

@@ -62,7 +62,10 @@ def test_validate_exits_3_exactly_when_a_group_fails(
             "n_rows": [3], "shift": [0.0], "shift_lower": [-0.1], "shift_upper": [0.1], "coverage_90": [1.0],
         }
     )  # fmt: skip
-    checked = SimpleNamespace(groups=groups, rows=groups, settings={}, any_fails=verdict == "fails", notes=("a doubt",))
+    moved = {"g": SimpleNamespace(words="memory time +20%", advice="fit streams")} if verdict == "fails" else {}
+    checked = SimpleNamespace(
+        groups=groups, rows=groups, scores=groups, settings={}, any_fails=bool(moved), notes=("a doubt",), moved=moved
+    )
     fitted = SimpleNamespace(validate=lambda *_, **__: checked)
     monkeypatch.setattr("bayesperf.cli.validate.load", lambda path: fitted)
     monkeypatch.setattr(
@@ -71,4 +74,5 @@ def test_validate_exits_3_exactly_when_a_group_fails(
     result = cli("validate", "p.nc", "t.parquet")
     assert result.code == (3 if verdict == "fails" else 0)
     assert verdict in result.out
+    assert ("g: what moved: memory time +20%" in result.out) == (verdict == "fails")
     assert "note: a doubt" in result.err

@@ -1,0 +1,119 @@
+"""Power of `Profile.validate`: is a change found, and is what moved named?
+
+``python tests/benchmarks/power.py``. Every replicate draws parameters from the shipped roofline, simulates campaigns
+that differ by 2 % in common (and 1 % of each term of its own), fits a table of them by NUTS, and validates points of a
+later campaign in which the time of one term is 20 % longer:
+
+- ``one regime``: 30 points that this term bounds. Found is a group called ``fails``: in at least 90 % at eight
+  campaigns and nothing granted (the default tolerance of 10 % is printed beside it);
+- ``mixed``: 10 points of each regime; where something fails, the term that moved is named first in at least 80 %;
+- one campaign in the fit: no replicate may be called ``transfers``; ``undecided`` says "more campaigns, not rows".
+
+The last line says whether the limits were met; exit code 1 if not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+sys.path.insert(0, __file__.rpartition("/")[0])
+
+from _setup import use_one_device
+
+use_one_device()
+
+import numpy as np  # noqa: E402
+import pandas as pd  # noqa: E402
+from _worlds import World, moved, points  # noqa: E402
+from rich.console import Console  # noqa: E402
+from rich.table import Table  # noqa: E402
+
+from bayesperf.inference.sampling import SamplerSettings  # noqa: E402
+
+LIMITS = ("compute", "memory", "overhead")
+SPREAD, SHIFT, ROWS = 0.02, float(np.log(1.2)), 30
+ALPHA, NOTHING, GRANTED = 0.05, 1e-9, 0.1
+FOUND, NAMED = 0.9, 0.8
+SETTINGS = SamplerSettings(draws=250, tune=500, chains=2)
+
+
+def replicates(world: World, fits: int, seed: int) -> Iterator[dict[str, Any]]:
+    """One record per fit, moved term and set of points."""
+    for at, drawn in enumerate(world.truths(fits, seed)):
+        rng = np.random.default_rng([seed, at])
+        truth = world.with_campaigns(drawn, SPREAD, SPREAD / 2, rng)
+        profile = world.fit(world.measure(truth, rng), seed=1000 * seed + at)
+        for number, what in enumerate(LIMITS):
+            one = [ROWS * (number == column) for column in range(3)]
+            for where, counts in (("one regime", one), ("mixed", [ROWS // 3] * 3)):
+                later = world.later(moved(truth, what, SHIFT), points(rng, *counts), rng)
+                record = {"fit": at, "moved": what, "where": where, "converged": profile.converged}
+                for tolerance, label in ((NOTHING, ""), (GRANTED, " granted")):
+                    checked = profile.validate(later, tolerance=tolerance, alpha=ALPHA)
+                    record |= {f"{k}{label}": v for k, v in summary(checked).items()}
+                yield record
+
+
+def summary(checked: Any) -> dict[str, Any]:
+    """What one validation said."""
+    groups, found = checked.groups, next(iter(checked.moved.values()), None)
+    return {
+        "fails": checked.any_fails,
+        "transfers": bool((groups["verdict"] == "transfers").all()),
+        "campaigns": bool(groups["advice"].str.contains("more campaigns, not rows").any()),
+        "first": "" if found is None or not len(found.table) else str(found.table["explanation"].iloc[0]),
+        "sure": found is not None and found.named,
+    }
+
+
+def judge(found: pd.DataFrame, campaigns: int) -> tuple[Table, list[str]]:
+    """The table of one number of campaigns, and the limits missed."""
+    heads = ("moved", "points", "found", "found, 10 % granted", "of those: named first", "named alone, and wrong",
+             "says more campaigns")  # fmt: skip
+    view = Table(*heads, title=f"{campaigns} campaigns in the fit, {found['fit'].nunique()} fits")
+    missed = []
+    for (what, where), rows in found.groupby(["moved", "where"], sort=False):
+        failed = rows[rows["fails"]]
+        named = (failed["first"] == what).mean() if len(failed) else np.nan
+        wrong = (failed["sure"] & (failed["first"] != what)).mean() if len(failed) else np.nan
+        share = rows["fails"].mean()
+        view.add_row(
+            what, where, f"{share:.0%}", f"{rows['fails granted'].mean():.0%}", f"{named:.0%}", f"{wrong:.0%}",
+            f"{rows['campaigns'].mean():.0%}",
+        )  # fmt: skip
+        if campaigns > 1 and where == "one regime" and share < FOUND:
+            missed.append(f"{what}: found in {share:.0%}")
+        if campaigns > 1 and where == "mixed" and not named >= NAMED:
+            missed.append(f"{what}: named in {named:.0%}")
+    if campaigns == 1 and found["transfers granted"].mean() > ALPHA:
+        missed.append(f"one campaign: {found['transfers granted'].mean():.0%} called transfers")
+    return view, missed
+
+
+def main() -> None:
+    """Simulate, print, judge."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--campaigns", nargs="+", type=int, default=[8, 1], help="campaigns in the fit")
+    parser.add_argument("--fits", type=int, default=60, help="fits of each")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    missed: list[str] = []
+    for campaigns in options.campaigns:
+        started = time.perf_counter()
+        world = World(points(None, 4, 4, 4), campaigns, SETTINGS)
+        found = pd.DataFrame(replicates(world, options.fits, options.seed))
+        view, lacking = judge(found, campaigns)
+        Console(width=140).print(view)
+        print(f"{(time.perf_counter() - started) / options.fits:.1f} s a fit; {1 - found['converged'].mean():.0%} "
+              "of them unconverged", file=sys.stderr)  # fmt: skip
+        missed += lacking
+    print("limits met" if not missed else f"limits missed: {'; '.join(missed)}")
+    sys.exit(bool(missed))
+
+
+if __name__ == "__main__":
+    main()
