@@ -14,8 +14,8 @@ __all__ = ["multiplied", "with_slowdowns"]
 
 
 def with_slowdowns(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows beside others with ``alone`` (time of the victim alone in the same campaign, s), ``measured`` (time over that),
-    ``error`` (its relative standard error) and ``victim`` (its name).
+    """Rows beside others with ``alone`` (time of the victim alone in the same campaign, s), ``measured`` (time over
+    that), ``error`` (its relative standard error) and ``victim`` (its name).
 
     Rows whose victim was not measured alone in their campaign are left out.
     """

@@ -60,8 +60,8 @@ def judged(profile: bp.Profile, table: pd.DataFrame) -> pd.DataFrame:
     rows["covered"] = rows["measured"].between(rows["lower"], rows["upper"])
     keys = ["mode", "victim", "corunners", "corunner_shapes"]
     found = rows.groupby(keys, dropna=False, sort=False).agg(
-        beside=("time_s", "median"), alone=("alone", "median"), predicted=("predicted", "median"), lower=("lower", "median"),
-        upper=("upper", "median"), pairs=("pairs", "median"), covered=("covered", "mean"),
+        beside=("time_s", "median"), alone=("alone", "median"), predicted=("predicted", "median"),
+        lower=("lower", "median"), upper=("upper", "median"), pairs=("pairs", "median"), covered=("covered", "mean"),
         error=("error", "median"), campaigns=("covered", "size"),
     ).reset_index()  # fmt: skip
     return found.assign(measured=found["beside"] / found["alone"])
