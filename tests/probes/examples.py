@@ -10,6 +10,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "shapes": [64, [16, 96, 64], [3, 32, 48, 16]],
     },
     "fma": {"ilp": [1, 2, 4, 8, 16, 32], "working_set_bytes": [8192]},
+    "reduction": {"dtypes": ["float32", "bfloat16"], "shapes": [[24, 48]]},
     "transcendental": {"dtypes": ["float32", "bfloat16"], "working_set_bytes": [16384]},
     "conv2d": {"dtypes": ["float32", "bfloat16"], "shapes": [[2, 9, 12, 8, 16, 3], [1, 8, 8, 8, 8, 2]]},
     "prefill": {"dtypes": ["float32", "bfloat16"], "shapes": [[2, 24, 2, 16]]},
