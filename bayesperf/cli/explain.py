@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesperf.cli.function import Function, TripCount, check_name, load_function, trip_counts_of
-from bayesperf.cli.options import Interval, Json, ProfileFile, Quiet, Seed
+from bayesperf.cli.options import (
+    AllowUnconverged,
+    Interval,
+    Json,
+    MeasuredCampaign,
+    OneTarget,
+    ProfileFile,
+    Quiet,
+    Seed,
+    check_interval,
+)
 from bayesperf.cli.output import Output
 from bayesperf.cli.summary import load
 from bayesperf.errors import InputError
@@ -29,6 +39,7 @@ predicted, model where the prediction is wrong.
 \b
     bayesperf explain host.nc --function train:step
     bayesperf explain host.nc --function train:step --target my-cpu-x1 --runs 30 --out kernels.csv
+    bayesperf explain host.nc --function train:step --target my-cpu-x1 --out step.html
 """
 
 COLUMNS = (
@@ -40,27 +51,24 @@ COLUMNS = (
 def run(
     profile: ProfileFile,
     function: Function = None,
-    target: Annotated[str | None, typer.Option("--target", help="Target; needed when the profile has several.")] = None,
+    target: OneTarget = None,
     runs: Annotated[int, typer.Option("--runs", min=1, help="Runs without the profiler, and with it.")] = 10,
     interval: Interval = 0.9,
-    campaign: Annotated[
-        str | None, typer.Option("--campaign", help="A measured campaign; absent: a fresh one.")
-    ] = None,
+    campaign: MeasuredCampaign = None,
     trip_count: TripCount = None,
-    allow_unconverged: Annotated[
-        bool, typer.Option("--allow-unconverged", help="Predict although the diagnostics gate of the fit failed.")
-    ] = False,
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="CSV file to write.")] = None,
+    allow_unconverged: AllowUnconverged = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="File to write: the table (*.csv) or a page (*.html).")
+    ] = None,
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Explain a program's time."""
     output = Output(json=json, quiet=quiet)
-    if not 0 < interval < 1:
-        raise InputError(f"--interval {interval:g} is not a probability between 0 and 1, such as 0.9")
-    if out is not None and out.suffix != ".csv":
-        raise InputError(f"{out}: the evidence table is written as CSV; name the file *.csv")
+    check_interval(interval)
+    if out is not None and out.suffix not in (".csv", ".html"):
+        raise InputError(f"{out}: evidence is written as a table or as a page; name the file *.csv or *.html")
     if function is None:
         raise InputError("name the program: --function module:callable")
     check_name(function)
@@ -74,7 +82,9 @@ def run(
     kernels, summary = found.by_kernel(interval), found.summary(interval)
     for remark in found.notes:
         output.note(f"note: {remark}")
-    if out is not None:
+    if out is not None and out.suffix == ".html":
+        found.to_html(out, function, interval=interval)
+    elif out is not None:
         from bayesperf.store import atomic_write
 
         atomic_write(out, lambda path: kernels.to_csv(path, index=False))

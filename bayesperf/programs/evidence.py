@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from bayesperf.prediction.profile import Profile
     from bayesperf.prediction.program import ProgramPrediction
 
-__all__ = ["Evidence", "evidence"]
+__all__ = ["Evidence", "attributed", "evidence", "whole_loops"]
 
 LAUNCH = "launch"
 """Name of the row that holds what a launch costs: dispatch and return."""
@@ -82,7 +83,10 @@ class Evidence:
         return pd.DataFrame([row])
 
     def by_kernel(self, interval: float = 0.9) -> pd.DataFrame:
-        """One row per kernel, and one for the launch, longest first.
+        """One row per kernel, one for the launch and one for each loop that runs as one piece of code, longest first.
+
+        Compilers may make one piece of code of a small loop: then the trace shows the loop and not its kernels. Its row
+        has the op ``loop`` and is set beside the sum of what was predicted of its kernels.
 
         Returns
         -------
@@ -103,19 +107,43 @@ class Evidence:
                 "slowest_s": seen["measured_s"].max(),
             }
         )
-        launch = pd.DataFrame([{"op": "dispatch", "count": 1.0, "instruction": LAUNCH}])
-        table = pd.concat([self.workloads, launch], ignore_index=True)
+        whole = whole_loops(self.workloads, measured.index)
+        others = [{"op": "loop", "count": 1.0, "instruction": name} for name in whole]
+        others.append({"op": "dispatch", "count": 1.0, "instruction": LAUNCH})
+        table = pd.concat([self.workloads, pd.DataFrame(others)], ignore_index=True)
         frame = table.merge(measured, how="left", left_on="instruction", right_index=True)
         frame["share"] = frame["measured_s"] / float(self.parts["measured"].median())
         if self.prediction is not None:
-            frame = frame.merge(_predicted(self.prediction, measured, interval), how="left", on="instruction")
+            beside = _predicted(self.prediction, measured, interval, whole)
+            frame = frame.merge(beside, how="left", on="instruction")
         return frame.sort_values("measured_s", ascending=False, na_position="last").reset_index(drop=True)
+
+    def to_html(self, path: str | Path, name: str, *, interval: float = 0.9) -> None:
+        """Write all of this as one self-contained page; see `bayesperf.report.explanation`.
+
+        Parameters
+        ----------
+        path
+            Where.
+        name
+            What the program is called in it.
+        interval
+            Probability of its intervals.
+        """
+        from bayesperf.report.explanation import explanation_page
+        from bayesperf.report.page import write_page
+
+        write_page(path, explanation_page(self, name, level=interval))
 
     @property
     def notes(self) -> list[str]:
         """What the reader must know, in sentences."""
         notes = [*self.workloads.attrs.get("notes", []), *(self.prediction.notes if self.prediction else [])]
         named = self.workloads[self.workloads["op"] != "scalar"]
+        whole = whole_loops(self.workloads, self.kernels["instruction"])
+        if whole:
+            notes.append(f"run as one piece of code, so that the trace does not show their kernels: {', '.join(whole)}")
+            named = named[[not _is_within(loop, whole) for loop in named["loop"]]]
         unseen = sorted(set(named["instruction"]) - set(self.kernels["instruction"]))
         if unseen:
             notes.append(f"the trace does not show: {', '.join(unseen[:8])}{', ...' if len(unseen) > 8 else ''}")
@@ -124,16 +152,42 @@ class Evidence:
         return list(dict.fromkeys(notes))
 
 
-def _predicted(prediction: ProgramPrediction, measured: pd.DataFrame, interval: float) -> pd.DataFrame:
+def whole_loops(workloads: pd.DataFrame, seen: Iterable[str]) -> list[str]:
+    """Loops that were seen when none of the kernels in them was; of nested ones the outermost."""
+    names = set(seen)
+    found: list[str] = []
+    paths = [path for path in dict.fromkeys(workloads["loop"]) if isinstance(path, str)]
+    for path in sorted(paths, key=lambda path: path.count("/")):
+        for name in path.split("/"):
+            inside = [_is_within(loop, [name]) for loop in workloads["loop"]]
+            if name in names and name not in found and not names & set(workloads.loc[inside, "instruction"]):
+                found.append(name)
+            if name in found:
+                break
+    return found
+
+
+def _is_within(path: Any, loops: Collection[str]) -> bool:
+    return isinstance(path, str) and any(name in loops for name in path.split("/"))
+
+
+def _predicted(
+    prediction: ProgramPrediction, measured: pd.DataFrame, interval: float, whole: Sequence[str]
+) -> pd.DataFrame:
     tail = (1.0 - interval) / 2.0
     draws = prediction.kernel_draws.values
-    bounds = np.quantile(draws, [tail, 1.0 - tail], axis=0)
-    predicted = prediction.by_kernel(interval)
+    predicted = prediction.by_kernel(interval).to_dict(orient="records")
+    columns = [(row["instruction"], draws[:, at], row) for at, row in enumerate(predicted)]
+    for name in whole:
+        inside = [at for at, row in enumerate(predicted) if _is_within(row.get("loop"), [name])]
+        if inside:
+            longest = max((predicted[at] for at in inside), key=lambda row: row["total_s"])
+            columns.append((name, draws[:, inside].sum(axis=1), longest))
     rows = []
-    for at, row in enumerate(predicted.to_dict(orient="records")):
-        name = row["instruction"]
+    for name, times, row in columns:
         seen = measured.loc[name] if name in measured.index else {"measured_s": np.nan, "fastest_s": np.nan}
-        beside = _beside(float(seen["measured_s"]), float(seen["fastest_s"]), draws[:, at], *bounds[:, at])
+        bounds = np.quantile(times, [tail, 1.0 - tail])
+        beside = _beside(float(seen["measured_s"]), float(seen["fastest_s"]), times, *bounds)
         limit = max(LIMITS, key=lambda limit: row[f"p_{limit}"])
         rows.append({"instruction": name, **beside, "limit": limit, "held_back": _held_back(beside, limit)})
     # One instruction may be two configurations of a branch; its first row stands for it.
@@ -208,14 +262,22 @@ def evidence(
     prepare = prepared(args, kwargs, program.donates)
     untraced = timed(program.call, prepare, runs)
     seconds, seen = traced(program.call, prepare, runs, table.attrs["module"])
-    parts, kernels = _attributed(table, seconds, seen)
+    parts, kernels = attributed(table, seconds, seen)
     return Evidence(table, parts, kernels, np.asarray(untraced), prediction)
 
 
-def _attributed(
-    table: pd.DataFrame, seconds: Sequence[float], seen: Sequence[Run]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def attributed(table: pd.DataFrame, seconds: Sequence[float], seen: Sequence[Run]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Parts and kernels of every run, as `Evidence` holds them.
+
+    Parameters
+    ----------
+    table
+        Workloads of the program.
+    seconds, seen
+        What the host's clock and the trace say of each run, as `bayesperf.programs.running.traced` returns it.
+    """
     names = frozenset(table["instruction"])
+    loops = {name for path in table["loop"] if isinstance(path, str) for name in path.split("/")}
     parts, kernels = [], []
     for number, (run, measured) in enumerate(zip(seen, seconds, strict=False)):
         if not run.operations:
@@ -225,6 +287,6 @@ def _attributed(
         launch = {"run": number, "instruction": LAUNCH, "executions": 1}
         kernels.append({**launch, "measured_s": found["dispatch"] + found["return"]})
         for name, (count, total) in by_name(run).items():
-            if name in names:
+            if name in names or name in loops:
                 kernels.append({"run": number, "instruction": name, "executions": count, "measured_s": total})
     return pd.DataFrame(parts), pd.DataFrame(kernels)

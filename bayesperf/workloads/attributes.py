@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +19,9 @@ __all__ = [
     "conv_labels",
     "dimensions",
     "group_size",
+    "minor",
     "number",
+    "partitions",
     "source",
     "window",
     "word",
@@ -37,6 +40,26 @@ def dimensions(instruction: Instruction, name: str) -> tuple[int, ...]:
     """A list such as ``lhs_batch_dims={0,1}``; empty where it is absent."""
     found = re.search(rf"\b{name}=\{{([\d,\s]*)\}}", _plain(instruction.attributes))
     return tuple(int(d) for d in found[1].split(",") if d.strip()) if found else ()
+
+
+def minor(shape: str) -> int | None:
+    """The dimension of an array whose values lie together in memory: the last, unless its layout says otherwise.
+
+    Dimensions of a single value do not count; None where no other is left.
+    """
+    found = re.search(r"\[([\d,<=]*)\](?:\{([\d,]*))?", shape)
+    sizes = [int(size.lstrip("<=")) for size in found[1].split(",") if size] if found else []
+    stated = [int(at) for at in found[2].split(",") if at] if found and found[2] else []
+    order = stated or list(reversed(range(len(sizes))))
+    return next((at for at in order if at < len(sizes) and sizes[at] > 1), None)
+
+
+def partitions(instruction: Instruction) -> float:
+    """Parts that the compiler of CPUs cuts an instruction into, one for each thread; NaN where it does not say."""
+    parts = backend_config(instruction).get("outer_dimension_partitions")
+    if not isinstance(parts, list) or not parts:
+        return math.nan
+    return float(math.prod(int(part) for part in parts))
 
 
 def word(instruction: Instruction, name: str) -> str | None:

@@ -9,9 +9,12 @@ the operation in it that decides how it runs, the first of these that it holds:
 4. ``fft``, ``sort``, ``cholesky``, ``triangular_solve``, ``scatter_random``
 5. ``embedding``: a gather of pieces of at least a cache line; ``gather_random``: of smaller ones
 6. ``softmax``: reductions by maximum and by sum and an exponential; ``layer_norm``: a sum and a reciprocal root
-7. ``reduce``: any other reduction (windows too)
+7. ``arg_reduce``: a reduction of several arrays at once, as of values with their positions; ``reduce_window``: over
+   windows, as in pooling and cumulative sums; ``reduce``: any other along the dimension that lies together in memory;
+   ``reduce_columns``: across it
 8. ``elementwise``: arithmetic on values
-9. ``stream_copy``: values that are only moved or converted; ``strided_read``: taken out of a strided slice
+9. ``strided_read``: values taken out of a strided slice; ``transpose``: moved so that others lie together in memory;
+   ``stream_copy``: moved or converted in any other way
 
 Library calls and operations that are none of these are called ``custom_call_<target>`` and ``<opcode>``; collectives as
 in `bayesperf.collectives`.
@@ -19,17 +22,21 @@ in `bayesperf.collectives`.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 
 from bayesperf.hlo import Computation, Instruction, leaves
-from bayesperf.workloads.attributes import dimensions
+from bayesperf.workloads.attributes import dimensions, minor, window
 from bayesperf.workloads.flops import ARITHMETIC, FUNCTIONS, LOGIC
 from bayesperf.workloads.traffic import Content, is_strided
 
-__all__ = ["dtype_of", "family_of"]
+__all__ = ["dtype_of", "family_of", "slug"]
 
 LINE_BYTES = 64.0
+
+LONG_WINDOW = 16
+"""Values from which windows that do not overlap are parts of a reduction; those of pooling are smaller."""
 
 DTYPES: Mapping[str, str] = {
     "pred": "bool", "bf16": "bfloat16", "f16": "float16", "f32": "float32", "f64": "float64",
@@ -62,10 +69,25 @@ def family_of(instruction: Instruction, body: Computation, content: Content) -> 
     if content.unknown:
         return slug(content.unknown[0])
     if content.opcodes.keys() & {"reduce", "reduce-window", "select-and-scatter", "map"}:
-        return _by_reduction(content)
+        return _by_reduction(body, content)
     if content.tally.flops > 0 and content.opcodes.keys() & (ARITHMETIC | FUNCTIONS | LOGIC):
         return "elementwise"
-    return "strided_read" if any(map(is_strided, body.instructions.values())) else "stream_copy"
+    if any(map(is_strided, body.instructions.values())):
+        return "strided_read"
+    return "transpose" if any(_turns(body, i) for i in body.instructions.values()) else "stream_copy"
+
+
+def _turns(body: Computation, instruction: Instruction) -> bool:
+    """Whether an instruction puts other values beside each other than its operand has."""
+    if instruction.opcode not in ("transpose", "copy") or instruction.elements <= 1:
+        return False
+    given = body.instructions.get(instruction.operands[0])
+    if given is None:
+        return False
+    after, before = minor(instruction.shape), minor(given.shape)
+    if instruction.opcode == "transpose" and after is not None:
+        after = dimensions(instruction, "dimensions")[after]
+    return after != before
 
 
 def _by_product(content: Content) -> str | None:
@@ -101,12 +123,31 @@ def _piece(gather: Instruction) -> float:
     return count * (kinds[0].item_bytes if kinds else 0.0)
 
 
-def _by_reduction(content: Content) -> str:
+def _by_reduction(body: Computation, content: Content) -> str:
     if {"maximum", "add"} <= content.reducers and "exponential" in content.opcodes:
         return "softmax"
     if "add" in content.reducers and content.opcodes.keys() & {"rsqrt", "sqrt"}:
         return "layer_norm"
-    return "reduce"
+    reductions = [i for i in body.instructions.values() if i.opcode == "reduce"]
+    if not reductions:
+        windows = [i for i in body.instructions.values() if i.opcode == "reduce-window"]
+        return "reduce" if windows and all(map(_tiles, windows)) else "reduce_window"
+    if any(len(leaves(i.shape)) > 1 for i in reductions):
+        return "arg_reduce"
+    return "reduce" if _together(body, reductions) else "reduce_columns"
+
+
+def _tiles(instruction: Instruction) -> bool:
+    """Whether windows are many values wide and do not overlap: a step of a long sum, which XLA cuts into such."""
+    dims = window(instruction)
+    return math.prod(dim.size for dim in dims) >= LONG_WINDOW and all(dim.size <= dim.stride for dim in dims)
+
+
+def _together(body: Computation, reductions: list[Instruction]) -> bool:
+    """Whether the reduction that takes in most goes along the dimension that lies together in memory."""
+    pairs = [(body.instructions[i.operands[0]], i) for i in reductions if i.operands[0] in body.instructions]
+    given, largest = max(pairs, key=lambda pair: pair[0].elements)
+    return minor(given.shape) in dimensions(largest, "dimensions")
 
 
 def _library(target: str) -> str:

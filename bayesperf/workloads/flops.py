@@ -19,7 +19,7 @@ from bayesperf.hlo import Computation, Instruction, Leaf, Module, leaves
 from bayesperf.workloads.attributes import dimensions, window, word
 from bayesperf.workloads.products import product_of
 
-__all__ = ["ELEMENTWISE", "FREE", "FUNCTIONS", "Tally", "tally"]
+__all__ = ["ELEMENTWISE", "FREE", "FUNCTIONS", "ROOTS", "Tally", "tally"]
 
 FUNCTIONS = frozenset(
     {
@@ -29,6 +29,9 @@ FUNCTIONS = frozenset(
     }
 )
 """Functions of real values, each of which counts as one operation."""
+
+ROOTS = frozenset({"sqrt", "rsqrt"})
+"""Functions for which processors have an instruction, as they have for a division; others take some ten or more."""
 
 ARITHMETIC = frozenset(
     {

@@ -67,6 +67,8 @@ class Kernel:
         Names of the loops around it whose trip count is unknown.
     branch
         The conditional it stands in, or an empty text.
+    within
+        Names of all loops around it, outermost first.
     """
 
     instruction: Instruction
@@ -77,6 +79,7 @@ class Kernel:
     count: float
     loops: tuple[str, ...] = ()
     branch: str = ""
+    within: tuple[str, ...] = ()
 
 
 @dataclass
@@ -110,6 +113,7 @@ class _Place:
     loops: tuple[str, ...] = ()
     branch: str = ""
     loop: str = ""
+    within: tuple[str, ...] = ()
 
 
 def schedule(module: Module, trips: Mapping[str, float] | float | None = None) -> Loop:
@@ -157,7 +161,9 @@ class _Walk:
             own = (place.scope, instruction.name, at)
             buffer = self._buffer(computation, access.name, place) if access.name else own
             touches.append(Touch(buffer, access, True))
-        return Kernel(instruction, computation, content, message, touches, place.count, place.loops, place.branch)
+        return Kernel(
+            instruction, computation, content, message, touches, place.count, place.loops, place.branch, place.within
+        )
 
     def _loop(self, computation: Computation, loop: Instruction, place: _Place, into: Loop) -> None:
         found = trip_count(self._module, computation, loop)
@@ -169,8 +175,9 @@ class _Walk:
         inner = Loop(loop.name, found)
         unknown = [loop.name] if math.isnan(found) else []
         inside = replace(
-            place, count=place.count * found, behind={}, scope=scope, loops=(*place.loops, *unknown), loop=loop.name
-        )
+            place, count=place.count * found, behind={}, scope=scope, loops=(*place.loops, *unknown), loop=loop.name,
+            within=(*place.within, loop.name),
+        )  # fmt: skip
         if not stated and called.get("condition") in self._module.computations:
             again = replace(inside, count=place.count * (found + 1.0))
             self.run(self._module.computations[called["condition"]], again, inner)

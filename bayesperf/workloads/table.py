@@ -5,9 +5,15 @@ Columns of the contract, and:
 =================== ===== ==============================================================================================
 ``count``                 executions in one run of the program; NaN inside a loop whose trip count nobody knows
 ``transcendentals``       function values among ``flops``
+``function``              the function, named as in the probe `transcendental`, with most values that no single
+                          instruction gives (all but roots), or None
+``function_values``       values of such functions among ``transcendentals``
+``threads``               parts that the compiler cuts the kernel into, one for each thread of a CPU; NaN: it does not
+                          say, the library behind the kernel decides
 ``footprint_bytes`` byte  what one execution touches (``working_set_bytes`` is what is touched between two uses of its
                           data, see `bayesperf.workloads.reuse`)
 ``instruction``           name of the HLO instruction
+``loop``                  names of the loops around it, outermost first, joined by ``/``, or None
 ``source``                name of the JAX operation it was made from
 ``flags``                 ``unknown-flops`` (no formula: ``flops`` says nothing), ``unknown-trip-count``, ``branch``
                           (the heaviest of a conditional), joined by ``+``
@@ -25,8 +31,9 @@ from typing import Any
 import pandas as pd
 
 from bayesperf.hlo import Module, leaves
-from bayesperf.workloads.attributes import source
-from bayesperf.workloads.families import dtype_of, family_of
+from bayesperf.workloads.attributes import partitions, source
+from bayesperf.workloads.families import dtype_of, family_of, slug
+from bayesperf.workloads.flops import FUNCTIONS, ROOTS
 from bayesperf.workloads.products import Product
 from bayesperf.workloads.reuse import WorkingSet, working_sets
 from bayesperf.workloads.schedule import Kernel, Loop
@@ -37,7 +44,13 @@ __all__ = ["LEADING", "tabulate"]
 LEADING = ("op", "dtype", "flops", "bytes", "working_set_bytes", "parallelism", "message_bytes", "n_devices")
 """Columns that every table has, in their order; shape columns and those of the module's head follow."""
 
-TRAILING = ("count", "transcendentals", "footprint_bytes", "instruction", "source", "flags")
+TRAILING = (
+    *("count", "transcendentals", "function", "function_values", "threads", "footprint_bytes"),
+    *("instruction", "loop", "source", "flags"),
+)
+
+NAMES = {"exponential": "exp", "sine": "sin", "cosine": "cos"}
+"""The table's names of functions that HLO calls otherwise."""
 
 EXACT = ("high", "f32_f32_f32", "x3", "x6", "x9")
 """What marks a product of float32 operands whose factors are not cut to a shorter type."""
@@ -66,6 +79,7 @@ def _row(
     flags = ["unknown-trip-count"] if kernel.loops else []
     flags += ["branch"] if kernel.branch else []
     common = {"count": kernel.count, "instruction": kernel.instruction.name, "source": source(kernel.instruction)}
+    common["loop"] = "/".join(kernel.within) or None
     if kernel.message is not None:
         message = kernel.message
         return {
@@ -79,6 +93,9 @@ def _row(
             "n_devices": float(message.ranks),
             **common,
             "transcendentals": 0.0,
+            "function": None,
+            "function_values": 0.0,
+            "threads": math.nan,
             "footprint_bytes": message.bytes,
             "flags": "+".join(flags) or None,
         }
@@ -89,6 +106,8 @@ def _row(
     largest = max(content.products, key=lambda product: product.flops, default=None)
     moved = sum(access.bytes for access in [*content.reads, *content.writes])
     results = results_of(kernel.instruction)
+    functions = {name: count for name, count in content.opcodes.items() if name in FUNCTIONS - ROOTS}
+    function = max(functions, key=lambda name: functions[name], default=None)
     return {
         "op": family_of(kernel.instruction, body, content),
         "dtype": _dtype(kernel, largest, relaxed),
@@ -101,6 +120,9 @@ def _row(
         **(largest.shape if largest else {}),
         **common,
         "transcendentals": content.tally.functions * devices,
+        "function": None if function is None else NAMES.get(function, slug(function)),
+        "function_values": min(sum(functions.values()), content.tally.functions) * devices,
+        "threads": partitions(kernel.instruction),
         "footprint_bytes": (working.footprint if working else moved) * devices,
         "flags": "+".join(flags) or None,
     }

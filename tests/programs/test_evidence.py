@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from jax import lax
 
 import bayesperf as bp
 from bayesperf.errors import InputError
-from bayesperf.programs.evidence import Evidence, _beside, _held_back
+from bayesperf.programs.evidence import Evidence, _beside, _held_back, whole_loops
 from bayesperf.programs.running import arguments
 from tests.known import DRAWS, known_profile
 
@@ -108,3 +110,42 @@ def test_a_target_needs_a_profile() -> None:
         bp.evidence(layers, array(8, 8), array(3, 8, 8), target="box")
     with pytest.raises(InputError, match="runs"):
         bp.evidence(layers, array(8, 8), array(3, 8, 8), runs=0)
+
+
+def test_a_loop_that_runs_as_one_piece_is_set_beside_its_kernels() -> None:
+    table = pd.DataFrame(
+        {
+            "instruction": ["add", "mul", "sub", "dot"], "op": "elementwise", "count": [1.0, 9.0, 3.0, 3.0],
+            "loop": [None, "while.1/while.2", "while.1", "while.3"],
+        }
+    )  # fmt: skip
+    assert whole_loops(table, ["add", "while.1", "while.2", "while.3", "dot"]) == ["while.1"]
+    assert whole_loops(table, ["add", "sub", "while.1", "while.2", "while.3"]) == ["while.3", "while.2"]
+    assert whole_loops(table, ["add", "mul", "sub", "dot"]) == []
+
+
+def test_a_small_loop_is_explained_as_a_whole() -> None:
+    def many(x: Any) -> Any:
+        return lax.fori_loop(0, 200, lambda _, x: x * 0.5 + 1.0, x)
+
+    found = bp.evidence(many, array(64), profile=known_profile(), runs=3, options={"draws": DRAWS})
+    frame = found.by_kernel()
+    assert frame["instruction"].is_unique
+    seen = frame[frame["measured_s"].notna()]
+    # Whichever way this compiler runs it: the loop's time stands beside its prediction.
+    assert (seen.loc[seen["op"].isin(["loop", "elementwise"]), "predicted_s"] > 0).any()
+
+
+def test_a_page_tells_where_the_time_went(seen: Evidence, tmp_path: Path) -> None:
+    seen.to_html(tmp_path / "step.html", "layers <of> mine", interval=0.8)
+    page = (tmp_path / "step.html").read_text()
+    assert "layers &lt;of&gt; mine" in page
+    assert "<of>" not in page
+    for row in seen.by_kernel().to_dict(orient="records"):
+        assert row["instruction"] in page
+    for part in ("dispatch", "kernels", "control", "idle", "return", "unattributed"):
+        assert f"<td>{part}</td>" in page
+    assert page.count("data:image/svg+xml") == 1
+    alone = Evidence(seen.workloads, seen.parts, seen.kernels, seen.untraced_s)
+    alone.to_html(tmp_path / "alone.html", "layers")
+    assert "data:image" not in (tmp_path / "alone.html").read_text()

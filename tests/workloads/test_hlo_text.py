@@ -12,6 +12,7 @@ import pytest
 
 from bayesperf.errors import InputError
 from bayesperf.store import read_workloads
+from bayesperf.workloads.attributes import minor
 from bayesperf.workloads.trace import from_hlo
 
 
@@ -519,3 +520,28 @@ def test_factorisations_and_sorts(lines: str, op: str, flops: float) -> None:
 def test_what_is_no_module_is_refused() -> None:
     with pytest.raises(InputError, match="no ENTRY"):
         from_hlo("a program")
+
+
+@pytest.mark.parametrize(
+    ("shape", "found"),
+    [
+        ("f32[4,8]{1,0}", 1),
+        ("f32[4,8]{0,1}", 0),
+        ("f32[4,8]", 1),
+        ("f32[4,1]{1,0}", 0),
+        ("f32[]", None),
+        ("f32[1]", None),
+    ],
+)
+def test_which_dimension_lies_together(shape: str, found: int | None) -> None:
+    assert minor(shape) == found
+
+
+def test_parts_of_a_kernel_are_those_that_the_compiler_names() -> None:
+    text = """HloModule m
+ENTRY %e (a: f32[64,64]) -> f32[64,64] {
+  %a = f32[64,64]{1,0} parameter(0)
+  %b = f32[64,64]{1,0} negate(%a), backend_config={"outer_dimension_partitions":["2","3"]}
+  ROOT %c = f32[64,64]{1,0} negate(%b), backend_config={"outer_dimension_partitions":[]}
+}"""
+    assert from_hlo(text)["threads"].tolist() == [pytest.approx(6.0), pytest.approx(math.nan, nan_ok=True)]

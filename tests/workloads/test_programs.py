@@ -230,6 +230,40 @@ def test_dtypes_are_those_of_what_is_multiplied(tables: dict[str, pd.DataFrame])
     assert tables["a transform"]["dtype"].tolist() == ["float32"]
 
 
+@pytest.mark.parametrize(
+    ("fn", "op"),
+    [
+        (lambda x: x.max(axis=1), "reduce"),
+        (lambda x: x.sum(axis=0), "reduce_columns"),
+        (lambda x: x.argmin(axis=1), "arg_reduce"),
+        (lambda x: x.cumsum(axis=1), "reduce_window"),
+        (lambda x: x.T, "transpose"),
+        (lambda x: jnp.roll(x, 1, axis=0), "stream_copy"),
+    ],
+)
+def test_names_say_how_a_kernel_goes_through_memory(fn: Callable[[Any], Any], op: str) -> None:
+    table = bp.workload(fn, array(128, 256))
+    assert table.sort_values("bytes")["op"].iloc[-1] == op
+
+
+def test_functions_without_an_instruction_are_counted_by_name() -> None:
+    (row,) = bp.workload(lambda x: jnp.exp(x) * x + jnp.sqrt(x), array(N)).to_dict(orient="records")
+    assert (row["function"], row["function_values"], row["transcendentals"]) == ("exp", N, 2 * N)
+    (row,) = bp.workload(lambda x: jnp.sqrt(x) + x, array(N)).to_dict(orient="records")
+    assert (row["function"], row["function_values"], row["transcendentals"]) == (None, 0, N)
+
+
+def test_kernels_name_the_loops_around_them() -> None:
+    def nested(x: Any) -> Any:
+        return lax.fori_loop(0, 3, lambda _, x: lax.fori_loop(0, 4, lambda _, x: jnp.sin(x), x) @ x, x)
+
+    table = bp.workload(nested, array(16, 16)).set_index("op")
+    (outer,) = {table.loc["matmul", "loop"]}
+    inner = table[table["function"] == "sin"]
+    assert inner["count"].tolist() == [12.0]
+    assert inner["loop"].iloc[0].startswith(f"{outer}/")
+
+
 def test_shapes_of_products(tables: dict[str, pd.DataFrame]) -> None:
     row = tables["vmap of a product"].iloc[0]
     assert (row["batch"], row["m"], row["n"], row["k"]) == (8, 64, 16, 32)

@@ -1,0 +1,194 @@
+"""From a program's kernels to the rows that the model predicts: stand-ins, scopes, and the parts of a launch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from bayesperf.errors import InputError
+from bayesperf.prediction.standins import Kin, StandIn, stand_in
+from bayesperf.schema import validate_workloads
+
+if TYPE_CHECKING:
+    from bayesperf.prediction.profile import Profile
+
+__all__ = ["Arranged", "arrange", "checked"]
+
+SCALAR = "scalar"
+
+PAGE_BYTES = 4096.0
+"""Allocations below a page cost nothing that could be seen."""
+
+INLINE_FLOPS = 1000.0
+"""A program of fewer FLOP runs on the thread that calls it (XLA on CPU), as the probe ``dispatch`` does; others are
+handed to another thread, as the probe ``allocation`` is."""
+
+COPIES = ("stream_copy", "stream_scale", "stream_triad")
+"""Measured operations that tell what writing a buffer takes, the first that there is."""
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """What is to be predicted.
+
+    Parameters
+    ----------
+    table
+        Kernels as they were given, and the launch behind them.
+    rows
+        The same as the operations that predict them, each with its target; behind them further parts of the launch.
+    kin, families
+        How much alike each row of `rows` runs; its family and its stand-in.
+    launch
+        Names of the parts of the launch: none, ``dispatch``, or ``allocation`` and what is taken from it (``write``)
+        and what it takes at least (``dispatch``).
+    notes
+        What was put in whose place.
+    """
+
+    table: pd.DataFrame
+    rows: pd.DataFrame
+    kin: list[Kin]
+    families: list[tuple[str, str]]
+    launch: tuple[str, ...]
+    notes: list[str]
+
+
+def checked(workloads: pd.DataFrame) -> pd.DataFrame:
+    """A program's kernels with their counts, without those of scalars.
+
+    Raises
+    ------
+    InputError
+        A count that nobody knows or that is negative, or no kernel.
+    """
+    attrs = dict(getattr(workloads, "attrs", {}))
+    table = validate_workloads(workloads, source="program")
+    if "count" not in table:
+        table = table.assign(count=1.0)
+    count = table["count"].to_numpy(dtype=float, na_value=np.nan)
+    if np.isnan(count).any():
+        loops = ", ".join(attrs.get("unknown_trip_counts", [])) or "a loop"
+        raise InputError(
+            f"nobody knows how often {loops} runs: give workload(..., trip_counts=) or --trip-count a number, or set "
+            "the column count of these rows"
+        )
+    if (count < 0).any():
+        raise InputError("the column count holds how often a kernel runs: at least 0")
+    table = table[(count > 0) & (table["op"] != SCALAR).to_numpy()].reset_index(drop=True)
+    table.attrs = attrs
+    return table
+
+
+def arrange(profile: Profile, table: pd.DataFrame, target: str, *, launched: bool) -> Arranged:
+    """Say what predicts each kernel of a checked table, and what the launch is made of.
+
+    Kernels that the compiler cuts into parts for several threads run as on a target of as many devices, where the
+    profile has it: a probe on one device repeats its kernel in a loop, which the compiler leaves to one thread.
+
+    Raises
+    ------
+    InputError
+        There is neither a kernel nor a launch.
+    """
+    if not len(table) and not launched:
+        raise InputError("the program has no kernels: nothing of it is left to predict")
+    measured = {str(name): set(rows["op"]) for name, rows in profile.table.groupby("target", sort=False)}
+    rows = _scoped(table.assign(target=target), _scopes(profile, target))
+    found = _standing_in(rows, measured)
+    families = [(str(op), each.op) for op, each in zip(table["op"], found, strict=True)]
+    alone = np.array([each.functions for each in found], dtype=bool)
+    rows = rows.assign(op=pd.Series([each.op for each in found], dtype=object, index=rows.index), statistic="slope")
+    if alone.any():
+        rows["flops"] = np.where(alone, rows["function_values"], rows["flops"])
+    kin, parts = [each.kin for each in found], _launch(table, measured.get(target, set())) if launched else []
+    if parts:
+        behind = pd.DataFrame([{**part, "target": target} for part in parts])
+        rows = pd.concat([rows, behind], ignore_index=True) if len(rows) else behind
+        table = (
+            pd.concat([table, behind.iloc[:1].drop(columns="target")], ignore_index=True)
+            if len(table)
+            else behind.iloc[:1]
+        )
+        kin += ["measured"] * len(parts)
+        families += [("launch", str(part["op"])) for part in parts]
+    swapped = sorted({(old, each.op, each.kin) for (old, _), each in zip(families, found, strict=False)})
+    notes = _told(swapped) if families[len(parts) :] else [*_told(swapped), "no kernels: only the launch is predicted"]
+    return Arranged(table, rows, kin, families, tuple(str(part["instruction"]) for part in parts), notes)
+
+
+def _told(swapped: Sequence[tuple[str, str, Kin]]) -> list[str]:
+    words = {
+        "near": "{old} was not measured: predicted as {new}, which runs alike",
+        "far": "{old} was not measured: predicted as {new}, which does the same in another way, within a wide factor",
+        "unknown": "{old} was not measured, and nothing that runs like it: within a wide factor",
+    }
+    return [words[kin].format(old=old, new=new) for old, new, kin in swapped if kin in words]
+
+
+def _standing_in(rows: pd.DataFrame, measured: Mapping[str, Collection[str]]) -> list[StandIn]:
+    if "function_values" in rows:
+        share = (rows["function_values"] / rows["flops"].where(rows["flops"] > 0)).fillna(0.0)
+        functions = [name if isinstance(name, str) else None for name in rows["function"]]
+    else:
+        share, functions = pd.Series(0.0, index=rows.index), [None] * len(rows)
+    return [
+        stand_in(str(op), float(part), function, measured.get(str(target), ()))
+        for op, part, function, target in zip(rows["op"], share, functions, rows["target"], strict=True)
+    ]
+
+
+def _scopes(profile: Profile, target: str) -> dict[float, str]:
+    """Targets of the same machine by their number of devices, where `target` itself is one device of it."""
+    found = re.fullmatch(r"(.+)-x1", target)
+    if found is None or "n_devices" not in profile.table:
+        return {}
+    counts = profile.table.groupby("target", sort=False)["n_devices"].max()
+    return {float(n): str(name) for name, n in counts.items() if n > 1 and name == f"{found[1]}-x{n:.0f}"}
+
+
+def _scoped(rows: pd.DataFrame, scopes: Mapping[float, str]) -> pd.DataFrame:
+    if "threads" not in rows or not scopes:
+        return rows
+    wide = rows["threads"].isin(list(scopes)).to_numpy()
+    if not wide.any():
+        return rows
+    rows = rows.assign(n_devices=np.where(wide, rows["threads"], rows.get("n_devices", 1.0)))
+    rows.loc[wide, "target"] = [scopes[float(n)] for n in rows.loc[wide, "threads"]]
+    return rows
+
+
+def _launch(table: pd.DataFrame, measured: Collection[str]) -> list[dict[str, Any]]:
+    """Rows of a launch, the one that is shown first.
+
+    What a run allocates counts where that was measured: the probe `allocation` launches a program that writes a fresh
+    buffer, so that what the writing takes, which the kernels have as well, is taken off again.
+    """
+    attrs = {str(k): v for k, v in table.attrs.items()}
+    fresh = float(attrs.get("output_bytes", 0.0)) + float(attrs.get("temporary_bytes", 0.0))
+    row: dict[str, Any] = {
+        "op": "dispatch",
+        "dtype": "float32",
+        "flops": 0.0,
+        "bytes": 0.0,
+        "n_devices": float(attrs.get("n_devices", 1)),
+        "count": 1.0,
+        "instruction": "launch",
+    }
+    handed = float((table["flops"] * table["count"]).sum()) >= INLINE_FLOPS and attrs.get("platform") == "cpu"
+    if (fresh < PAGE_BYTES and not handed) or "allocation" not in measured:
+        return [row]
+    size = max(fresh, PAGE_BYTES)
+    parts = [row | {"op": "allocation", "bytes": size, "working_set_bytes": size}]
+    copy = next((name for name in COPIES if name in measured), None)
+    if copy is not None:
+        written = {"op": copy, "bytes": size, "working_set_bytes": size, "statistic": "slope"}
+        parts.append(row | written | {"instruction": "write"})
+    if "dispatch" in measured:
+        parts.append(row | {"instruction": "dispatch"})
+    return parts
