@@ -35,7 +35,7 @@ def _cells(encoded: Encoded, draws: Draws) -> list[Quantity]:
             rate = np.exp(members.log_factor[code] - draws["byte"][:, code])
             found.append(Quantity("bus_bandwidth", label[0], words, "B/s", rate, rows))
         if encoded.informed["latency"][code]:
-            found.append(Quantity("latency", label[0], words, "s", np.exp(draws["latency"][:, code]), rows))
+            found.append(Quantity("message_latency", label[0], words, "s", np.exp(draws["latency"][:, code]), rows))
     return found
 
 

@@ -18,6 +18,10 @@ __all__ = ["informed_members", "starting_points"]
 MOST = np.log(3.0)
 """Log by which one term must exceed the other in some row of a cell to be determined by it."""
 
+FLAT, STEEP = 0.3, 0.7
+"""Slopes of log time over the log of bytes, from a cell's smallest size to its largest, below which all is latency, and
+above which all is bytes."""
+
 ENOUGH_SIZES = 8
 """From how many sizes, between latency and bandwidth, a choice of protocols shows."""
 
@@ -44,8 +48,9 @@ def informed_members(
     """Say which cells determine latency and time of a byte, and which pairs their protocols and noise."""
     n, pairs = len(labels.of("cell")), len(labels.of("pair"))
     time, byte = _shortest_and_fastest(codes, log_time, n)
-    latency = _any(codes.cell, log_time - byte[codes.cell] - codes.log_message > MOST, n)
-    moving = _any(codes.cell, log_time - time[codes.cell] > MOST, n)
+    slope = _slope(codes, log_time, n)
+    latency = _any(codes.cell, log_time - byte[codes.cell] - codes.log_message > MOST, n) | (slope < FLAT)
+    moving = _any(codes.cell, log_time - time[codes.cell] > MOST, n) | (slope > STEEP)
     parent = labels.parents("cell", "pair", slice(0, 3))
     sizes = np.array([len(np.unique(codes.log_message[codes.pair == pair])) for pair in range(pairs)])
     return {
@@ -55,6 +60,18 @@ def informed_members(
         "misfit": np.bincount(codes.pair, minlength=pairs) >= ENOUGH_ROWS,
         "repeat": np.bincount(scatter.pair, scatter.dof, minlength=pairs) >= ENOUGH_ROWS,
     }
+
+
+def _slope(codes: Codes, log_time: Floats, n: int) -> Floats:
+    """Slope of log time from the smallest to the largest message of each cell, (cell,); NaN for a single size."""
+    slope = np.full(n, np.nan)
+    for cell in range(n):
+        rows = np.flatnonzero(codes.cell == cell)
+        low, high = (rows[pick(codes.log_message[rows])] for pick in (np.argmin, np.argmax))
+        range_ = codes.log_message[high] - codes.log_message[low]
+        if range_ > 0:
+            slope[cell] = (log_time[high] - log_time[low]) / range_
+    return slope
 
 
 def _any(cell: Index, mask: npt.NDArray[np.bool_], n: int) -> npt.NDArray[np.bool_]:

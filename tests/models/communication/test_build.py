@@ -15,13 +15,22 @@ from tests.messages import messages_table
 
 PLAIN = Mode("py", "fast_compile")
 
+
+def _everything() -> pd.DataFrame:
+    """Targets, campaigns, a lone rank and a thousand, empty messages, messages to a neighbour."""
+    return pd.concat(
+        [
+            messages_table(1, targets=("a", "b", "c"), campaigns=("x", "y"), sizes=(1e3, 1e6, 1e9)),
+            messages_table(2, targets=("alone",), ranks=(1,), ops=("all_gather",), sizes=(1e3, 1e6)),
+            messages_table(3, targets=("wide",), ops=("send_recv", "ppermute"), ranks=(2, 1024), sizes=(0.0, 1e9)),
+        ],
+        ignore_index=True,
+    )
+
+
 TABLES: dict[str, Callable[[], pd.DataFrame]] = {
-    "three targets, two campaigns": lambda: messages_table(1, targets=("a", "b", "c"), campaigns=("x", "y")),
+    "everything": _everything,
     "one row": lambda: messages_table(1, ops=("broadcast",), ranks=(2,), sizes=(1e6,), processes=1),
-    "one rank count": lambda: messages_table(1, ranks=(16,)),
-    "a lone rank": lambda: messages_table(1, ranks=(1,)),
-    "empty messages": lambda: messages_table(1, ops=("all_reduce",), sizes=(0.0, 1e9)),
-    "point to point": lambda: messages_table(1, ops=("send_recv", "ppermute"), ranks=(2, 1024)),
 }
 
 
@@ -31,4 +40,3 @@ def test_density_and_gradient_are_finite_at_the_start(name: str) -> None:
     point = model.initial_point(random_seed=1)
     assert all(np.isfinite(term).all() for term in model.compile_logp(sum=False, mode=PLAIN)(point))
     assert np.isfinite(model.compile_dlogp(mode=PLAIN)(point)).all()
-    assert all(dim is not None for dims in model.named_vars_to_dims.values() for dim in dims)

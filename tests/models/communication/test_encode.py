@@ -77,6 +77,8 @@ def test_caveats_name_what_the_table_cannot_teach() -> None:
     said = " ".join(Communication().caveats(encode(messages_table(1, ranks=(4,), sizes=(2.0**28, 2.0**29)))))
     assert "One number of ranks seen of node" in said
     assert "small enough to show the latency" in said
+    assert "show the bandwidth" not in said
     assert "campaign seen" in said
     said = " ".join(Communication().caveats(encode(messages_table(1, sizes=(64.0, 128.0)))))
     assert "large enough to show the bandwidth" in said
+    assert "show the latency" not in said

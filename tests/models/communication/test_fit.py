@@ -54,7 +54,7 @@ def test_parameters_are_those_of_the_fabric(profile: bp.Profile) -> None:
     rate = found.loc["bus_bandwidth", "switch", "all_gather, 4 ranks"]
     assert rate["learned"]
     assert rate["median"] == pytest.approx(BUS, rel=0.15)
-    latency = found.loc["latency", "switch", "all_gather, 2 ranks"]
+    latency = found.loc["message_latency", "switch", "all_gather, 2 ranks"]
     assert latency["median"] == pytest.approx(LAUNCH + STEP, rel=0.15)
     scaling = found.loc["link_scaling"]["median"]
     assert scaling["bus"].iloc[0] == pytest.approx(0.5, rel=0.25)

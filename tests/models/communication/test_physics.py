@@ -39,7 +39,7 @@ def test_small_messages_wait_and_large_ones_move() -> None:
     transfer = np.log(np.array([1e-12, 1e2]))
     together, _, _ = protocol_times(np, LATENCY, transfer, HANDSHAKE, FLAGS)
     # Small: the latency alone. Large: the bytes alone, without the flags that the other protocol adds.
-    np.testing.assert_allclose(together, [LATENCY, transfer[1]], atol=0.01)
+    np.testing.assert_allclose(together, [LATENCY, transfer[1]], atol=0.02)
 
 
 def test_the_faster_protocol_is_taken() -> None:
