@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
-import subprocess
-import sys
-import tempfile
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from bayesperf import schema
+from bayesperf.cli import main
 from tests.docs.pages import DOCUMENTS, ROOT, blocks, calls
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -34,12 +34,11 @@ def helps() -> dict[str, str]:
     """Help of every verb that the documents call."""
     texts = {}
     for verb in {words[0] for words in commands()}:
-        command = [sys.executable, "-m", "bayesperf", verb, "--help"]
-        # Not in the checkout: Python would take its folder `bayesperf` for the installed package.
-        cwd = tempfile.gettempdir()
-        done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0, f"the documents call `bayesperf {verb}`, which does not exist"
-        texts[verb] = done.stdout
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), pytest.raises(SystemExit) as ended:
+            main([verb, "--help"])
+        assert not ended.value.code, f"the documents call `bayesperf {verb}`, which does not exist"
+        texts[verb] = printed.getvalue()
     return texts
 
 

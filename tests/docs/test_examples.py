@@ -89,7 +89,7 @@ def run(words: list[str], unsaid: tuple[str, ...]) -> int:
     return code
 
 
-# Slow by default; .ci/run runs it by itself. Plots of ArviZ, and what JAX and profilers say: what they do inside is not ours to be strict about.
+# Slow by default; .ci/run runs it by itself. Plots of ArviZ, JAX and profilers may warn: what they do inside is not ours.
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.usefixtures("no_sampler")
@@ -117,9 +117,10 @@ def test_the_examples_run(document: Path, folder: Path, monkeypatch: pytest.Monk
                     assert code in ALLOWED.get(words[1], {0}), f"{where}: {' '.join(words)}"
 
 
-def test_every_mark_says_why() -> None:
+def test_every_mark_says_why_and_no_language_escapes() -> None:
     for document in DOCUMENTS:
         for block in blocks(document):
+            assert block.language in ("", "python", "sh", "toml", "text") or block.language.startswith("{"), block
             kind, _, reason = block.mark.partition(": ")
             assert not block.mark or (kind in ("not run", "ci") and reason), f"{outline(document)}, line {block.line}"
 
