@@ -14,9 +14,11 @@ from bayesperf.models.roofline.curve import Curves
 from bayesperf.models.roofline.discrepancy import rank_of
 from bayesperf.models.roofline.hierarchy import (
     TERMS,
+    TIMINGS,
     drop_shape,
     lacking_variance,
     launch_location,
+    launch_scale,
     main_location,
     members_of,
     memory_location,
@@ -25,6 +27,7 @@ from bayesperf.models.roofline.hierarchy import (
     rate_location,
     row_terms,
     shape_location,
+    showing_launches,
     unit_rate_location,
     unit_spread,
 )
@@ -77,7 +80,7 @@ def coords_of(encoded: Encoded) -> dict[str, Any]:
     coords: dict[str, Any] = {dim: ["|".join(label) for label in labels.of(level)] for level, dim in DIMS.items()}
     curves = encoded.sheets.curves
     coords["gap"] = _gap_labels(coords["target"], curves)
-    coords |= {"kind": ["matrix", "vector"], "term": list(TERMS)}
+    coords |= {"kind": ["matrix", "vector"], "term": list(TERMS), "timing": list(TIMINGS)}
     coords["rank"] = np.arange(rank_of(encoded.bases))
     coords["observation"] = [ids[0] for ids in encoded.ids]
     coords["repeated"] = np.arange(len(encoded.scatter.dof))
@@ -90,14 +93,22 @@ def _gap_labels(targets: list[str], curves: Curves) -> list[str]:
 
 
 def _cells(name: str, location: Any, spread: Any, informed: Any, dim: str | tuple[str, ...], leaning: Any = 0.0) -> Any:
-    """Hierarchical members: centred where their data determine them, non-centred where the prior does.
+    """Hierarchical members, named, on their dim."""
+    return pm.Deterministic(name, _members(name, location, spread, informed, dim, leaning)[1], dims=dim)
+
+
+def _members(
+    name: str, location: Any, spread: Any, informed: Any, dim: str | tuple[str, ...], leaning: Any = 0.0
+) -> tuple[Any, Any]:
+    """What is sampled of members, and their values: centred where their data determine them, non-centred where the
+    prior does.
 
     The centred are sampled less what they lean on: what their data determine is the difference.
     """
     centred = pt.as_tensor(informed)
     where = pt.switch(centred, location - leaning, 0.0)
     raw = pm.Normal(f"{name}_raw", where, pt.switch(centred, spread, 1.0), dims=dim)
-    return pm.Deterministic(name, pt.switch(centred, raw + leaning, location + spread * raw), dims=dim)
+    return raw, pt.switch(centred, raw + leaning, location + spread * raw)
 
 
 def _leaning(p: dict[str, Any], shape_cell: Any, features: Any) -> Any:
@@ -150,22 +161,67 @@ def _parameters(encoded: Encoded, centred: Mapping[str, Any]) -> dict[str, Any]:
         )
     p["drop"] = pm.Gamma("drop", alpha=drop_shape(sheets), beta=1.0 / sheets.curves.mean, dims="gap")
     p["warp"] = pm.Normal("warp", 0.0, PRIORS.level_warp, dims="gap")
-    p["launch"] = pm.Normal("launch", *launch_location(members), dims="launch_cell")
+    _launches(encoded, p, centred)
     _discrepancy(encoded, p, centred)
-    if labels.of("rate"):
-        leaning = _leaning(p, members.rate_shape, encoded.leaning["rate"])
-        location, spread = rate_location(p, members), PRIORS.cell_spread
-        p["rate"] = _cells("rate", location, spread, centred["rate"], "rate_cell", leaning)
-    if labels.of("memory"):
-        leaning = _leaning(p, members.memory_shape, encoded.leaning["memory"])
-        location, spread = memory_location(p, members), PRIORS.memory_cell_spread
-        p["memory"] = _cells("memory", location, spread, centred["memory"], "memory_cell", leaning)
+    p["sharpness"] = pm.Normal("sharpness", *PRIORS.sharpness)
+    _speeds(encoded, p, centred)
     spread = PRIORS.overhead_cell_spread
     p["overhead"] = _cells("overhead", overhead_location(p, members), spread, centred["overhead"], "overhead_cell")
-    p["sharpness"] = pm.Normal("sharpness", *PRIORS.sharpness)
     _noise(encoded, p, centred)
     _campaigns(encoded, p)
     return p
+
+
+def _launches(encoded: Encoded, p: dict[str, Any], centred: Mapping[str, Any]) -> None:
+    """Overheads of every target by kind of timing; what is common to targets is learned where three show theirs."""
+    members = members_of(encoded.labels)
+    means, spreads = np.transpose([PRIORS.launch_overhead, PRIORS.chained_overhead])
+    shown = members.launch_timing[showing_launches(members, encoded.informed["overhead"])]
+    counts = np.bincount(shown, minlength=len(TIMINGS))
+    if counts.max(initial=0) >= MIN_MEMBERS:
+        p["launch_mean"] = pm.Normal("launch_mean", means, spreads, dims="timing")
+        p["launch_spread"] = pm.LogNormal("launch_spread", np.log(PRIORS.launch_spread), 0.5, dims="timing")
+    else:
+        p["launch_mean"] = pm.Deterministic("launch_mean", pt.as_tensor(means), dims="timing")
+        p["launch_spread"] = pm.Deterministic("launch_spread", pt.as_tensor(spreads), dims="timing")
+    shows = showing_launches(members, centred["overhead"])
+    p["launch"] = _cells("launch", launch_location(p, members), launch_scale(p, members), shows, "launch_cell")
+
+
+def _speeds(encoded: Encoded, p: dict[str, Any], centred: Mapping[str, Any]) -> None:
+    """Compute rates and bandwidths of every operation on every target.
+
+    Where only the slower of both shows, as all rows do the same FLOP on a byte, their ratio is sampled, and given it
+    what shows: by themselves they would lie on a ridge with a corner, where the limit changes. Both come from normal
+    distributions, so the ratio does, and the bandwidth given it.
+    """
+    labels, members, contested = encoded.labels, members_of(encoded.labels), encoded.contested
+    rate: Any = None
+    if labels.of("rate"):
+        leaning = _leaning(p, members.rate_shape, encoded.leaning["rate"])
+        of_rate = rate_location(p, members)
+        informed = centred["rate"] & ~np.isin(np.arange(len(members.rate_op)), contested.rate)
+        raw, rate = _members("rate", of_rate, PRIORS.cell_spread, informed, "rate_cell", leaning)
+    if labels.of("memory"):
+        location, spread, informed = memory_location(p, members), PRIORS.memory_cell_spread, centred["memory"]
+        leaning = _leaning(p, members.memory_shape, encoded.leaning["memory"])
+        leaning = leaning - (encoded.leaning["anchor"] * p["drop"]).sum(axis=-1)
+        there = contested.rate >= 0
+        if there.any():
+            both, step = np.hypot(PRIORS.cell_spread, spread), raw[np.maximum(contested.rate, 0)]
+            log_ratio = of_rate[np.maximum(contested.rate, 0)] - location + both * step
+            # By how much computing takes longer than memory: without it, the bandwidth is what shows.
+            q = 1.0 + pt.exp(p["sharpness"])
+            leaning = leaning + there * pt.softplus(q * (contested.intensity - log_ratio)) / q
+            location = location - (there * spread**2 / both) * step
+            spread, informed = np.where(there, PRIORS.cell_spread * spread / both, spread), informed | there
+        p["memory"] = _cells("memory", location, spread, informed, "memory_cell", leaning)
+        if there.any():
+            partner = np.full(len(labels.of("rate")), -1)
+            partner[contested.rate[there]] = np.flatnonzero(there)
+            rate = pt.switch(partner >= 0, (p["memory"] + log_ratio)[np.maximum(partner, 0)], rate)
+    if labels.of("rate"):
+        p["rate"] = pm.Deterministic("rate", rate, dims="rate_cell")
 
 
 def _discrepancy(encoded: Encoded, p: dict[str, Any], centred: Mapping[str, Any]) -> None:
@@ -180,7 +236,8 @@ def _discrepancy(encoded: Encoded, p: dict[str, Any], centred: Mapping[str, Any]
         )
     p["shape_cell_scale"] = pm.LogNormal("shape_cell_scale", *PRIORS.discrepancy, dims="shaped")
     location, spread = shape_location(pt, p, members), p["shape_cell_scale"][members.shape_cell_op][:, None]
-    p["discrepancy"] = _cells("discrepancy", location, spread, centred["shape_cell"], ("shape_cell", "rank"))
+    leaning = (encoded.leaning["curve"] * p["drop"]).sum(axis=-1)
+    p["discrepancy"] = _cells("discrepancy", location, spread, centred["shape_cell"], ("shape_cell", "rank"), leaning)
 
 
 def _noise(encoded: Encoded, p: dict[str, Any], centred: Mapping[str, Any]) -> None:

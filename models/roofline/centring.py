@@ -4,25 +4,33 @@ Only the speed of sampling depends on it, never the posterior. What a row tells 
 time that the term would take at the best rate seen.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from bayesperf.model import Floats
+from bayesperf.models.roofline.coded import Codes, Contested, Labels, Scatter
+from bayesperf.models.roofline.curve import Curves, code_curve, log_bandwidth, near_anchor
 from bayesperf.models.roofline.units import unit_of
 
-if TYPE_CHECKING:
-    from bayesperf.models.roofline.coded import Codes, Labels, Scatter
-
-__all__ = ["NEAR", "Shares", "any_row", "informed_cells", "leaning_cells", "term_shares"]
+__all__ = [
+    "NEAR",
+    "Shares",
+    "any_row",
+    "contested_cells",
+    "curve_leaning",
+    "informed_cells",
+    "leaning_cells",
+    "term_shares",
+]
 
 NEAR = np.log(0.3)
 """Log share of a row's time from which a term's rate shows in it."""
+
+FAR = np.log(0.1)
+"""Log share of a row's time below which a term is no explanation of it, however badly it is used."""
 
 MOST = np.log(0.6)
 """Log share of a row's time from which a term leaves little to explain."""
@@ -36,11 +44,11 @@ VARIED = np.log(2.0)
 ENOUGH_ROWS = 6
 """From how many rows (or repeats beyond the first) a cell's noise scale is determined by them."""
 
-MANY_ROWS = 8
-"""From how many rows that show a bandwidth a cell is determined by them wherever they lie on its target's curve."""
-
 ENOUGH_REACH = 4.0
 """Sum of squared features over a cell's rows from which they determine a coefficient of the discrepancy."""
+
+RIDGE = 0.1
+"""Squared misfit over squared size of a coefficient, roughly: how far coefficients are held back by their prior."""
 
 ENOUGH_TARGETS = 3
 """How many targets must determine a coefficient before what is common to them is determined."""
@@ -72,26 +80,35 @@ def term_shares(codes: Codes, labels: Labels, log_time: Floats) -> Shares:
     )
 
 
-def informed_cells(
-    codes: Codes, labels: Labels, scatter: Scatter, anchor: Floats, shares: Shares
-) -> dict[str, npt.NDArray[np.bool_]]:
+def contested_cells(codes: Codes, labels: Labels, shares: Shares) -> Contested:
+    """Find bandwidths and compute rates that meet in rows of one intensity, either of which may explain their time."""
+    n = len(labels.of("memory"))
+    rate, intensity = np.full(n, -1, dtype=np.intp), np.zeros(n)
+    shows = (codes.rate >= 0) & ~_varied(codes) & (shares.memory > FAR) & (shares.overhead < MOST)
+    for cell in np.unique(codes.memory[shows]):
+        rows = np.flatnonzero(shows & (codes.memory == cell))
+        rates = np.unique(codes.rate[rows])
+        if len(rates) == 1:
+            rate[cell] = rates[0]
+            intensity[cell] = (codes.log_flops - codes.log_bytes)[rows].mean()
+    return Contested(rate, intensity)
+
+
+def informed_cells(codes: Codes, labels: Labels, scatter: Scatter, shares: Shares) -> dict[str, npt.NDArray[np.bool_]]:
     """Say of the cells of each level whether their rows determine them.
 
     A compute rate is informed when its term alone would take at least 30 % of some row's time, of which memory and
-    launching each leave 40 % or more unexplained, and memory clearly takes less than compute, much less where the
-    cell's rows all do the same number of FLOP on a byte; a bandwidth, by a row at its target's anchor, as elsewhere
-    only its sum with the curve's drops is known, or by many rows; an overhead, when both terms leave 40 % or more of
-    some row's time unexplained; a noise scale, by enough rows.
+    launching each leave 40 % or more unexplained, and memory clearly takes less than compute, hardly any where the
+    cell's rows all do the same number of FLOP on a byte; a bandwidth, when its term alone would take at least 30 % of
+    some row's time; an overhead, when both terms leave 40 % or more of some row's time unexplained; a noise scale, by
+    enough rows.
     """
-    n_memory = len(labels.of("memory"))
     idle = np.maximum(shares.compute, shares.memory) < MOST
-    shows, at_anchor = shares.memory > NEAR, _at_anchor(codes, anchor)
-    many = np.bincount(codes.memory[(codes.memory >= 0) & shows], minlength=n_memory) >= MANY_ROWS
     rows = np.bincount(codes.noise, minlength=len(labels.of("noise")))
     repeats = np.bincount(scatter.noise, scatter.dof, minlength=len(labels.of("noise")))
     return {
         "rate": any_row(codes.rate, _busy(codes, shares), len(labels.of("rate"))),
-        "memory": any_row(codes.memory, shows & at_anchor, n_memory) | many,
+        "memory": any_row(codes.memory, shares.memory > NEAR, len(labels.of("memory"))),
         "overhead": any_row(codes.overhead, idle, len(labels.of("overhead"))),
         "misfit": rows >= ENOUGH_ROWS,
         "repeat": repeats >= ENOUGH_ROWS,
@@ -99,33 +116,70 @@ def informed_cells(
     }
 
 
-def leaning_cells(codes: Codes, labels: Labels, anchor: Floats, shares: Shares) -> dict[str, Floats]:
-    """Mean discrepancy features of the rows that determine a rate or a bandwidth, (cell, rank) each.
+def leaning_cells(
+    codes: Codes, labels: Labels, curves: Curves, shares: Shares, contested: Contested
+) -> dict[str, Floats]:
+    """Mean discrepancy features of the rows that determine a rate or a bandwidth, (cell, rank) each; ``anchor``: mean
+    share of each of the curve's drops in those rows' bandwidth, (memory cell, gap).
 
-    What those rows determine is the rate with the discrepancy there taken out, whatever that is. Sampled in its place,
-    it does not move with the discrepancy's coefficients.
+    What those rows determine is the rate with the discrepancy there taken out, whatever that is, and the bandwidth with
+    the drops up to its anchor. Sampled in their place, it moves with neither.
     """
-    shows, n_memory = shares.memory > NEAR, len(labels.of("memory"))
-    near = shows & _at_anchor(codes, anchor)
-    # Elsewhere only the sum with the curve's drops is known: any row that shows the bandwidth does.
+    n_memory = len(labels.of("memory"))
+    work = 1.0 - np.exp(np.minimum(shares.overhead, 0.0))
+    shows = shares.memory > NEAR
+    if n_memory:
+        shows |= (contested.rate[codes.memory] >= 0) & (shares.overhead < MOST)
+    near = shows & near_anchor(curves, codes.target, codes.log_working_set)
+    # Rows elsewhere bring in drops: they are asked where there are no others.
     anchored = any_row(codes.memory, near, n_memory)
     near |= shows & ~(anchored[codes.memory] if n_memory else shows)
     return {
-        "rate": _mean(codes.rate, codes.phi, _busy(codes, shares), len(labels.of("rate"))),
-        "memory": _mean(codes.memory, codes.phi, near, n_memory),
+        "rate": _mean(codes.rate, codes.phi, _busy(codes, shares) * work, len(labels.of("rate"))),
+        "memory": _mean(codes.memory, codes.phi, near * work, n_memory),
+        "anchor": _mean(codes.memory, _drops_of(codes, curves), near * work, n_memory),
     }
 
 
-def _mean(cell: Index, phi: Floats, rows: npt.NDArray[np.bool_], n: int) -> Floats:
-    rows = rows & (cell >= 0)
+def _drops_of(codes: Codes, curves: Curves) -> Floats:
+    """Share of each drop in the log bandwidth of every row, the curve being straight inside its gaps, (row, gap)."""
+    gaps = len(curves.mean)
+    placed = code_curve(curves, codes.target, codes.log_working_set)
+    return np.asarray(log_bandwidth(np, np.zeros(len(codes.target)), np.eye(gaps), np.zeros((1, gaps)), placed).T)
+
+
+def curve_leaning(
+    codes: Codes, labels: Labels, curves: Curves, shares: Shares, informed: dict[str, npt.NDArray[np.bool_]]
+) -> Floats:
+    """How much each coefficient of the discrepancy takes over of each drop of a bandwidth curve, (cell, rank, gap).
+
+    Rows bound by memory determine the bandwidth with the discrepancy in it. The coefficients are sampled less what they
+    can express of a drop, and then do not move with it: by weighted least squares of the curve (straight inside its
+    gaps) on the features, with the prior's ridge. Those that their prior determines take over nothing.
+    """
+    n_cells, rank = len(labels.of("shape_cell")), codes.phi.shape[1]
+    taken = np.zeros((n_cells, rank, len(curves.mean)))
+    there = (codes.shape_cell >= 0) & (codes.memory >= 0)
+    drops = _drops_of(codes, curves)
+    weight = np.where(there, np.minimum(np.exp(shares.memory), 1.0), 0.0)
+    for cell in np.flatnonzero(informed["shape_cell"].any(axis=1)):
+        rows = np.flatnonzero((codes.shape_cell == cell) & there)
+        known = np.flatnonzero(informed["shape_cell"][cell])
+        phi = codes.phi[np.ix_(rows, known)]
+        weighted = weight[rows, None] ** 2 * phi
+        precision = weighted.T @ phi + RIDGE * np.eye(len(known))
+        taken[cell, known] = np.linalg.solve(precision, weighted.T @ drops[rows])
+    return taken
+
+
+def _mean(cell: Index, phi: Floats, work: Floats, n: int) -> Floats:
+    """Mean by cell; a row counts by the square of its work's share of the time, as its error shows by that share."""
+    weight = np.where(cell >= 0, work**2, 0.0)
     total = np.zeros((n, phi.shape[1]))
-    np.add.at(total, cell[rows], phi[rows])
-    return total / np.maximum(np.bincount(cell[rows], minlength=n), 1)[:, None]
-
-
-def _at_anchor(codes: Codes, anchor: Floats) -> npt.NDArray[np.bool_]:
-    near: npt.NDArray[np.bool_] = codes.log_working_set >= anchor[codes.target] - np.log(2.0)
-    return near
+    there = weight > 0
+    np.add.at(total, cell[there], (weight[:, None] * phi)[there])
+    sums = np.bincount(cell[there], weight[there], minlength=n)
+    return total / np.where(sums > 0, sums, 1.0)[:, None]
 
 
 def _busy(codes: Codes, shares: Shares) -> npt.NDArray[np.bool_]:
@@ -133,7 +187,7 @@ def _busy(codes: Codes, shares: Shares) -> npt.NDArray[np.bool_]:
     busy: npt.NDArray[np.bool_] = (shares.compute > NEAR) & (np.maximum(shares.memory, shares.overhead) < MOST)
     # Where an operation's FLOP and bytes grow together, its best rate is memory's, and says nothing of compute.
     busy &= shares.compute > shares.memory + CLEARLY
-    busy &= (shares.memory < NEAR) | _varied(codes)
+    busy &= (shares.memory < FAR) | _varied(codes)
     return busy
 
 

@@ -12,7 +12,7 @@ from bayesperf.model import Floats
 from bayesperf.models.roofline.curve import Curves
 from bayesperf.models.roofline.discrepancy import Basis
 
-__all__ = ["Codes", "Codes1", "Encoded", "Label", "Labels", "Observations", "Scatter", "Sheets"]
+__all__ = ["Codes", "Codes1", "Contested", "Encoded", "Label", "Labels", "Observations", "Scatter", "Sheets"]
 
 Codes1 = npt.NDArray[np.intp]
 Label = tuple[str, ...]
@@ -93,6 +93,7 @@ class Sheets:
     log_peak: Floats
     offset: Floats
     is_matrix: npt.NDArray[np.bool_]
+    is_function: npt.NDArray[np.bool_]
     unit_target: Codes1
     scale: Floats
     scale_spread: Floats
@@ -147,6 +148,22 @@ class Observations:
 
 
 @dataclass(frozen=True)
+class Contested:
+    """Bandwidths and compute rates of which only the slower shows, as rows of both do the same FLOP on a byte.
+
+    Parameters
+    ----------
+    rate
+        Code of the rate that each bandwidth contests with, (memory cell,); -1 where it contests with none.
+    intensity
+        Log of FLOP on a byte of its rows, (memory cell,).
+    """
+
+    rate: Codes1 = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    intensity: Floats = field(default_factory=lambda: np.zeros(0))
+
+
+@dataclass(frozen=True)
 class Encoded(Observations):
     """A coded table, ready to be built or predicted from.
 
@@ -158,6 +175,7 @@ class Encoded(Observations):
     shows_bandwidth: npt.NDArray[np.bool_]
     informed: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
     leaning: dict[str, Floats] = field(default_factory=dict)
+    contested: Contested = field(default_factory=Contested)
     kinds: dict[str, str] = field(default_factory=dict)
     units: dict[str, float] = field(default_factory=dict)
     bases: dict[str, Basis] = field(default_factory=dict)

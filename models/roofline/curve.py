@@ -20,7 +20,7 @@ import numpy.typing as npt
 from bayesperf.model import Floats
 from bayesperf.models.roofline.priors import PRIORS
 
-__all__ = ["CurveCodes", "Curves", "code_curve", "curves_for", "log_bandwidth"]
+__all__ = ["CurveCodes", "Curves", "code_curve", "curves_for", "log_bandwidth", "near_anchor"]
 
 _SMALLEST, _LARGEST = np.log(4.0 * 1024), np.log(4.0 * 1024**3)
 _OCTAVE = np.log(2.0)
@@ -136,6 +136,17 @@ def code_curve(curves: Curves, target: npt.NDArray[np.intp], log_working_set: Fl
         last += there & (curves.high[gap] <= curves.anchor[target] + 1e-9)
     position = (log_working_set - curves.low[own]) / (curves.high[own] - curves.low[own])
     return CurveCodes(own, last, np.clip(position, 0.0, 1.0))
+
+
+def near_anchor(curves: Curves, target: npt.NDArray[np.intp], log_working_set: Floats) -> npt.NDArray[np.bool_]:
+    """Rows at which bandwidth is expected to be about that of their target's anchor, (row,).
+
+    Within a doubling of it, and further down where the spec sheet lets nothing drop.
+    """
+    expected = curves.mean * np.maximum(curves.octaves, 1.0)
+    codes = code_curve(curves, target, log_working_set)
+    above = log_bandwidth(np, np.zeros(len(target)), expected, np.zeros(len(expected)), codes)
+    return np.asarray(above <= PRIORS.level_drop + 1e-9, dtype=np.bool_)
 
 
 def log_bandwidth(xp: Any, anchor: Any, drop: Any, warp: Any, codes: CurveCodes) -> Any:

@@ -16,8 +16,27 @@ import pandas as pd
 
 from bayesperf.configurations import Configurations, configurations
 from bayesperf.model import Floats
-from bayesperf.models.roofline.centring import NEAR, Shares, any_row, informed_cells, leaning_cells, term_shares
-from bayesperf.models.roofline.coded import Codes, Codes1, Encoded, Label, Labels, Observations, Scatter, Sheets
+from bayesperf.models.roofline.centring import (
+    NEAR,
+    Shares,
+    any_row,
+    contested_cells,
+    curve_leaning,
+    informed_cells,
+    leaning_cells,
+    term_shares,
+)
+from bayesperf.models.roofline.coded import (
+    Codes,
+    Codes1,
+    Contested,
+    Encoded,
+    Label,
+    Labels,
+    Observations,
+    Scatter,
+    Sheets,
+)
 from bayesperf.models.roofline.curve import curves_for
 from bayesperf.models.roofline.discrepancy import Basis, basis_of, evaluate, features_of
 from bayesperf.models.roofline.priors import PRIORS
@@ -38,13 +57,19 @@ def encode(table: pd.DataFrame, targets: pd.DataFrame | None) -> Encoded:
     seen = _observe(summary, code_rows(summary.first, labels, kinds, units, bases))
     codes, shares = seen.codes, term_shares(seen.codes, labels, seen.log_time)
     sheets = sheets_for(labels, targets, devices, _working_sets(codes, labels, shares))
+    informed = informed_cells(codes, labels, seen.scatter, shares)
+    contested = contested_cells(codes, labels, shares)
     return Encoded(
         **vars(seen),
         labels=labels,
         sheets=sheets,
         shows_bandwidth=any_row(codes.memory, shares.memory > NEAR, len(labels.of("memory"))),
-        informed=informed_cells(codes, labels, seen.scatter, sheets.curves.anchor, shares),
-        leaning=leaning_cells(codes, labels, sheets.curves.anchor, shares),
+        informed=informed,
+        contested=contested,
+        leaning={
+            **leaning_cells(codes, labels, sheets.curves, shares, contested),
+            "curve": curve_leaning(codes, labels, sheets.curves, shares, informed),
+        },
         kinds=kinds,
         units=units,
         bases=bases,
@@ -82,8 +107,9 @@ def extend_encoded(encoded: Encoded, table: pd.DataFrame, targets: pd.DataFrame 
         labels=labels,
         sheets=sheets,
         shows_bandwidth=shows,
-        informed=informed_cells(codes, labels, scatter, sheets.curves.anchor, term_shares(codes, labels, log_time)),
+        informed=informed_cells(codes, labels, scatter, term_shares(codes, labels, log_time)),
         leaning={},
+        contested=Contested(),
         kinds=kinds,
         units=units,
         devices=devices,
@@ -287,20 +313,21 @@ def sheets_for(
     names = [t for (t,) in labels.of("target")]
     specs = {t: spec_of(targets, devices.get(t, t)) for t in names}
     caches = {t: spec["cache_bytes"] for t, spec in specs.items() if "cache_bytes" in spec}
-    log_peak, offset, is_matrix = [], [], []
+    log_peak, offset, kinds = [], [], []
     for target, unit in labels.of("unit"):
         kind, _, dtype = unit.partition(":")
         # Sheets give matrix peaks for narrow types; vector units are near the plain float32 peak for all of them.
         peak = specs[target].get(f"peak_flops_{dtype if kind == 'matrix' or dtype == 'float64' else 'float32'}")
-        log_peak.append(np.log(peak) if peak else np.nan)
+        log_peak.append(np.log(peak) if peak and kind != "function" else np.nan)
         offset.append(typical_offset(unit))
-        is_matrix.append(kind == "matrix")
+        kinds.append(kind)
     scale = [_scale(specs[t]) for t in names]
     bandwidth = [np.log(specs[t].get("bandwidth_bytes_per_s", np.nan)) for t in names]
     return Sheets(
         log_peak=np.array(log_peak, dtype=float),
         offset=np.array(offset, dtype=float),
-        is_matrix=np.array(is_matrix, dtype=bool),
+        is_matrix=np.array([kind == "matrix" for kind in kinds], dtype=bool),
+        is_function=np.array([kind == "function" for kind in kinds], dtype=bool),
         unit_target=labels.parents("unit", "target", slice(0, 1)),
         scale=np.array([s[0] for s in scale], dtype=float),
         scale_spread=np.array([s[1] for s in scale], dtype=float),

@@ -18,6 +18,7 @@ from bayesperf.models.roofline.hierarchy import (
     Members,
     drop_shape,
     launch_location,
+    launch_scale,
     main_location,
     memory_location,
     overhead_location,
@@ -113,7 +114,7 @@ def extend(x: Extension, encoded: Encoded, labels: Labels, sheets: Sheets, membe
     x.normal("unit_rate", unit_rate_location(xp, x.p, members, sheets), unit_scale)
     x.gamma("drop", drop_shape(sheets), sheets.curves.mean)
     x.normal("warp", np.zeros(len(sheets.curves.mean)), PRIORS.level_warp)
-    x.normal("launch", *launch_location(members))
+    x.normal("launch", launch_location(x.p, members), launch_scale(x.p, members))
     x.normal("rate", rate_location(x.p, members), PRIORS.cell_spread)
     x.normal("memory", memory_location(x.p, members), PRIORS.memory_cell_spread)
     new_op = np.array([(op,) not in measured for _, op, _ in labels.of("overhead")])

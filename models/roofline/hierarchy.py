@@ -23,10 +23,12 @@ from bayesperf.models.roofline.units import unit_of
 
 __all__ = [
     "TERMS",
+    "TIMINGS",
     "Members",
     "drop_shape",
     "lacking_variance",
     "launch_location",
+    "launch_scale",
     "main_location",
     "members_of",
     "memory_location",
@@ -35,12 +37,16 @@ __all__ = [
     "rate_location",
     "row_terms",
     "shape_location",
+    "showing_launches",
     "unit_rate_location",
     "unit_spread",
 ]
 
 TERMS = ("compute", "memory", "overhead")
 """Terms of the roofline, in the order of `row_terms` and of a campaign's vector effect."""
+
+TIMINGS = ("launched", "chained")
+"""How an execution was timed: launched from the host, or chained in a running program."""
 
 Index = npt.NDArray[np.intp]
 
@@ -54,7 +60,7 @@ class Members:
     rate_op: Index
     memory_target: Index
     memory_op: Index
-    launch_chained: npt.NDArray[np.bool_]
+    launch_timing: Index
     overhead_launch: Index
     rate_shape: Index
     memory_shape: Index
@@ -71,7 +77,7 @@ def members_of(labels: Labels) -> Members:
         rate_op=labels.parents("rate", "op", slice(1, 2)),
         memory_target=labels.parents("memory", "target", slice(0, 1)),
         memory_op=labels.parents("memory", "op", slice(1, 2)),
-        launch_chained=np.array([kind == "chained" for _, kind in labels.of("launch")], dtype=bool),
+        launch_timing=np.array([TIMINGS.index(kind) for _, kind in labels.of("launch")], dtype=np.intp),
         overhead_launch=labels.parents("overhead", "launch", (0, 2)),
         rate_shape=labels.parents("rate", "shape_cell", slice(0, 2)),
         memory_shape=labels.parents("memory", "shape_cell", slice(0, 2)),
@@ -103,13 +109,14 @@ def unit_rate_location(xp: Any, p: Mapping[str, Any], members: Members, sheets: 
     kind = np.where(sheets.is_matrix, 0, 1)
     expected = p["scale"][..., members.unit_target] + sheets.offset
     share = np.where(sheets.is_matrix, 0.0, PRIORS.vector_share)
-    balanced = p["main"][..., members.unit_target] + PRIORS.vector_balance
+    balance = PRIORS.vector_balance + np.where(sheets.is_function, PRIORS.function_rate, 0.0)
+    balanced = p["main"][..., members.unit_target] + balance
     return unit_location(xp, (1.0 - share) * expected + share * balanced, p["efficiency"][..., kind], sheets.log_peak)
 
 
 def unit_spread(sheets: Sheets, efficiency_spread: Any, xp: Any) -> Any:
     """Scale of each unit's log rate around its location: tight where its peak is known, (..., unit)."""
-    unknown = np.where(sheets.is_matrix, PRIORS.unit_spread, PRIORS.vector_spread)
+    unknown = np.where(sheets.is_matrix | sheets.is_function, PRIORS.unit_spread, PRIORS.vector_spread)
     return xp.where(np.isfinite(sheets.log_peak), efficiency_spread, unknown)
 
 
@@ -127,13 +134,19 @@ def drop_shape(sheets: Sheets) -> Any:
     return np.maximum(sheets.curves.octaves, 1.0)
 
 
-def launch_location(members: Members) -> tuple[Any, Any]:
-    """Location and scale of each target's log overhead by kind of timing, (launch,) each."""
-    chained, launched = PRIORS.chained_overhead, PRIORS.launch_overhead
-    return (
-        np.where(members.launch_chained, chained[0], launched[0]),
-        np.where(members.launch_chained, chained[1], launched[1]),
-    )
+def launch_location(p: Mapping[str, Any], members: Members) -> Any:
+    """Location of each target's log overhead by kind of timing, (..., launch)."""
+    return p["launch_mean"][..., members.launch_timing]
+
+
+def launch_scale(p: Mapping[str, Any], members: Members) -> Any:
+    """Spread around it, (..., launch)."""
+    return p["launch_spread"][..., members.launch_timing]
+
+
+def showing_launches(members: Members, overhead: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Launches of which some operation's overhead is marked, (launch,)."""
+    return np.isin(np.arange(len(members.launch_timing)), members.overhead_launch[overhead])
 
 
 def rate_location(p: Mapping[str, Any], members: Members) -> Any:

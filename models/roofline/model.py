@@ -27,7 +27,7 @@ class Roofline(PerformanceModel):
     """Hierarchical smooth roofline with cache curve, overheads, robust noise and campaign effects."""
 
     name = "roofline"
-    version = "3"
+    version = "4"
 
     def encode(self, table: pd.DataFrame, targets: pd.DataFrame | None) -> Encoded:
         """Code a checked table, without what a roofline does not describe.

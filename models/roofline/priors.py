@@ -33,6 +33,11 @@ class Priors:
     """Spread of a vector unit of unknown peak around both together. Without the first, any copy that also computes
     might as well be bound by computing."""
 
+    function_rate: float = -2.3
+    """Log of the values of a function such as exp that a unit gives for each of its multiply-adds' FLOP: a tenth.
+    Special function units of GPUs give a quarter of the lanes' results, and a multiply-add counts two; elsewhere a
+    function is a dozen instructions or more. Its spread is `unit_spread`."""
+
     efficiency_matrix: tuple[float, float] = (-0.6, 0.2)
     """Share of the spec-sheet peak that matrix operations attain on average over targets: 55 % (39-76 %). With the
     spreads below, 3 % of prior rates exceed the peak: room for a wrong sheet, not more."""
@@ -86,6 +91,10 @@ class Priors:
 
     chained_overhead: tuple[float, float] = (-14.5, 1.5)
     """One kernel inside a running program: 0.5 us, 90 % range 0.04 to 6 us."""
+
+    launch_spread: float = 0.7
+    """Spread between targets of one table in either, where three targets let it be learned: a factor of 3 either way.
+    Else targets are as far apart as the ranges above."""
 
     overhead_cell_spread: float = 0.7
     """Spread of one operation's overhead around its target's."""

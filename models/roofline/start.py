@@ -11,7 +11,14 @@ import numpy.typing as npt
 
 from bayesperf.model import Floats
 from bayesperf.models.roofline.coded import Encoded
-from bayesperf.models.roofline.hierarchy import Members, launch_location, main_location, unit_rate_location, unit_spread
+from bayesperf.models.roofline.curve import near_anchor
+from bayesperf.models.roofline.hierarchy import (
+    Members,
+    main_location,
+    showing_launches,
+    unit_rate_location,
+    unit_spread,
+)
 from bayesperf.models.roofline.priors import PRIORS
 
 __all__ = ["starting_points"]
@@ -33,7 +40,7 @@ def starting_points(encoded: Encoded, members: Members) -> dict[str, Floats]:
     start: dict[str, Floats] = {}
     bandwidth = codes.log_bytes - encoded.log_time
     rate = np.where(codes.rate >= 0, codes.log_flops - encoded.log_time, -np.inf)
-    near = codes.log_working_set >= sheets.curves.anchor[codes.target] - np.log(2.0)
+    near = near_anchor(sheets.curves, codes.target, codes.log_working_set)
     target = np.where(codes.memory >= 0, codes.target, -1)
     main = _best(bandwidth, np.where(near, target, -1), len(labels.of("target")))
     start["main"] = np.where(np.isfinite(main), main, main_location(sheets)[0])
@@ -41,14 +48,16 @@ def starting_points(encoded: Encoded, members: Members) -> dict[str, Floats]:
         n = len(labels.of("memory"))
         at_anchor, anywhere = (_best(bandwidth, np.where(rows, codes.memory, -1), n) for rows in (near, near >= 0))
         best = np.where(np.isfinite(at_anchor), at_anchor, anywhere)
-        start["memory_raw"] = np.where(informed["memory"], best, 0.0)
+        start["memory_raw"] = np.where(informed["memory"] | (encoded.contested.rate >= 0), best, 0.0)
     if labels.of("unit"):
         start |= _rates(encoded, members, rate, start["main"])
     shortest = -_best(-encoded.log_time, codes.overhead, len(labels.of("overhead"))) - MARGIN
     start["overhead_raw"] = np.where(informed["overhead"], shortest, 0.0)
     launch = np.full(len(labels.of("launch")), np.inf)
     np.minimum.at(launch, members.overhead_launch, shortest)
-    start["launch"] = np.minimum(launch, launch_location(members)[0])
+    usual = np.array([PRIORS.launch_overhead[0], PRIORS.chained_overhead[0]])[members.launch_timing]
+    shows = showing_launches(members, informed["overhead"])
+    start["launch_raw"] = np.where(shows, np.minimum(launch, usual), 0.0)
     # The sampler refuses points at which a derivative is zero, as it is at the centre of what no row concerns.
     rng = np.random.default_rng(0)
     return {name: values + rng.uniform(-OFF_CENTRE, OFF_CENTRE, len(values)) for name, values in start.items()}
@@ -68,12 +77,13 @@ def _rates(encoded: Encoded, members: Members, rate: Floats, main: Floats) -> di
     scale[unknown] = seen[unknown]
     efficiency = np.array([PRIORS.efficiency_matrix[0], PRIORS.efficiency_vector[0]])
     location = unit_rate_location(np, {"scale": scale, "main": main, "efficiency": efficiency}, members, sheets)
+    contested = np.isin(np.arange(len(cell)), encoded.contested.rate)
     # In units of its spread where the prior determines it.
     above = np.maximum(unit + CLEAR - location, 0.0) / unit_spread(sheets, PRIORS.efficiency_spread, np)
     return {
         "scale": scale,
         "unit_rate_raw": np.where(taught, unit, above),
-        "rate_raw": np.where(encoded.informed["rate"], cell, 0.0),
+        "rate_raw": np.where(encoded.informed["rate"] & ~contested, cell, 0.0),
     }
 
 

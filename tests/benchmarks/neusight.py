@@ -5,7 +5,7 @@ and operation are fitted; hold-outs are blocked by shape: a shape is fitted on e
 
 - ``seen``: other shapes of the same devices and campaign;
 - ``later``: the source's test shapes, larger and collected later, as a fresh campaign;
-- ``unseen``: every device left out in turn and predicted from its spec sheet, then with 20 rows per operation.
+- ``unseen``: every device left out in turn and predicted from its spec sheet, then updated with 20 rows per operation.
 
 The last line says whether the limits below were met; exit code 1 if not.
 """
@@ -23,6 +23,7 @@ from rich.table import Table
 
 import bayesperf as bp
 from bayesperf.datasets import load, targets
+from bayesperf.validation.result import Validation
 from bayesperf.validation.scores import baseline
 
 OPS = ["linear", "bmm", "softmax", "layer_norm", "elementwise"]
@@ -58,8 +59,9 @@ def run(table: pd.DataFrame, sheets: pd.DataFrame, seed: int, options: argparse.
             yield from judge_seen(score(profile, held, campaign="own"), seed)
         if "later" in options.parts:
             later = sample(table[table["role"] == "heldout"], HELD, seed)
-            later = later[later["target"].isin(fitted["target"].unique())]
+            later = later[later["target"].isin(fitted["target"].unique())].reset_index(drop=True)
             yield from judge_later(score(profile, later, campaign="fresh"), seed)
+            yield from judge_verdicts(profile.validate(later), seed)
     if "unseen" in options.parts:
         yield from judge_unseen(fitted, held, sheets, seed, options.draws)
 
@@ -170,6 +172,17 @@ def judge_later(rows: pd.DataFrame, seed: int) -> Iterator[str]:
         yield f"seed {seed}, later: interval score {rows['score'].mean():.3f} against {rows['baseline'].mean():.3f}"
 
 
+def judge_verdicts(found: Validation, seed: int) -> Iterator[str]:
+    """At most 30 % of groups flagged or undecided; where a group fails, what moved."""
+    verdicts = found.groups["verdict"].value_counts().to_dict()
+    print(f"verdicts of the later campaign, seed {seed}: {verdicts}")
+    for line in found.groups[found.groups["verdict"] == "fails"].itertuples():
+        print(f"  {line.group}: {line.reason}; {line.moved}")
+    share = float((found.groups["verdict"] != "transfers").mean())
+    if share > 0.3:
+        yield f"seed {seed}, later: {100 * share:.0f} % of groups flagged or undecided"
+
+
 def judge_unseen(
     fitted: pd.DataFrame, held: pd.DataFrame, sheets: pd.DataFrame, seed: int, draws: int
 ) -> Iterator[str]:
@@ -177,9 +190,10 @@ def judge_unseen(
     zero, few = [], []
     for device in sorted(fitted["target"].unique()):
         out, test = fitted["target"] == device, held[held["target"] == device]
-        zero.append(score(fit(fitted[~out], sheets, seed, draws), test, campaign="fresh"))
-        some = pd.concat([fitted[~out], sample(fitted[out], FEW, seed)], ignore_index=True)
-        few.append(score(fit(some, sheets, seed, draws), test, campaign="own"))
+        profile = fit(fitted[~out], sheets, seed, draws)
+        zero.append(score(profile, test, campaign="fresh"))
+        some = sample(fitted[out], FEW, seed).assign(role="fit")
+        few.append(score(profile.update(some, targets=sheets, seed=seed, allow_unconverged=True), test, campaign="own"))
     rows = pd.concat(zero, ignore_index=True)
     show(f"unseen device, spec sheet only, seed {seed}", rows, ["op", "target"])
     inside = rows.groupby("target")[["shift_low", "shift_high"]].first()
@@ -190,6 +204,7 @@ def judge_unseen(
         yield f"seed {seed}, unseen: median interval x{np.exp(rows['half'].median()):.2f}"
     if rows["score"].mean() >= rows["baseline"].mean():
         yield f"seed {seed}, unseen: interval score {rows['score'].mean():.3f} against {rows['baseline'].mean():.3f}"
+    show(f"unseen devices, seed {seed}", rows, ["op"])
     summary = show(f"with {FEW} rows per operation, seed {seed}", pd.concat(few), ["op", "target"])
     if summary["mape"].median() > 0.15:
         yield f"seed {seed}, few rows: {100 * summary['mape'].median():.1f} % in the median cell"
