@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bayesperf.batch.job import FAILED, NEEDS_INPUTS
+from bayesperf.batch.job import FAILED, NEEDS_INPUTS, inputs_of
 from bayesperf.batch.local import Execute, Task
 from bayesperf.errors import BayesperfError, InputError, MissingExtraError
 
@@ -21,8 +21,8 @@ __all__ = ["run_on_cluster"]
 
 log = logging.getLogger("bayesperf.batch")
 
-CONNECT_S, WORKERS_S = 20.0, 60.0
-"""Seconds to wait for the scheduler, and for its first worker."""
+CONNECT_S, WORKERS_S = 30.0, 300.0
+"""Seconds to wait for the scheduler, and for its first worker, which may have to queue for its node."""
 
 
 def run_on_cluster(
@@ -132,5 +132,4 @@ def _outcome(future: Any, task: Task, address: str) -> dict[str, Any]:
 
 def _contents(task: Task) -> dict[str, bytes]:
     """Contents of a task's inputs, by their hash."""
-    files = [*task["tables"], *task["heldout"], *(task[k] for k in ("specs", "profile") if task[k] is not None)]
-    return {file["sha256"]: Path(file["path"]).read_bytes() for file in files}
+    return {file["sha256"]: Path(file["path"]).read_bytes() for file in inputs_of(task)}

@@ -23,7 +23,8 @@ SHIPPED = "shipped"
 
 def _listed(value: Any) -> Any:
     """One text stands for a list of one."""
-    return [str(value)] if isinstance(value, str | Path) else value
+    value = [value] if isinstance(value, str | Path) else value
+    return [_path(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _groups(value: Any) -> Any:

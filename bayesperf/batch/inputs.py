@@ -83,7 +83,8 @@ def matching(pattern: str, folder: Path, where: str) -> list[Path]:
     if path.is_file():
         return [path]
     found = sorted(Path(p) for p in glob.glob(str(path), recursive=True))
-    found = [p for p in found if p.is_file()]
+    # Beside a measured file lies the table of what failed, which nobody means by a pattern.
+    found = [p for p in found if p.is_file() and not p.name.endswith(".failures.parquet")]
     if not found:
         what = "is a folder; name its files, such as folder/*.parquet" if path.is_dir() else "no such file"
         raise InputError(f"{where}: {pattern}: {what} (looked in {folder})")
@@ -162,13 +163,14 @@ class Library:
             return (), f"data set {data.dataset}: {error}"
         return (self.file(path),), None
 
-    def _targets(self, tables: tuple[File, ...]) -> tuple[str, ...]:
-        """Targets that have rows to fit, in alphabetical order."""
+    def _targets(self, tables: tuple[File, ...], to_fit: bool) -> tuple[str, ...]:
+        """Targets in alphabetical order: those that have rows `to_fit`, or all."""
         from bayesperf.schema import is_excluded, rows_for
         from bayesperf.store import read_measurements
 
         found: set[Any] = set()
         for file in tables:
-            rows = rows_for(read_measurements(file.path), "fit")
+            rows = read_measurements(file.path)
+            rows = rows_for(rows, "fit") if to_fit else rows
             found |= set(rows.loc[~is_excluded(rows), "target"])
         return tuple(sorted(found))

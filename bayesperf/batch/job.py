@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import tempfile
 import threading
 import time
@@ -23,7 +24,7 @@ from bayesperf import __version__
 from bayesperf.batch.inputs import sha256_of
 from bayesperf.errors import BayesperfError, InputError
 
-__all__ = ["FAILED", "LOG", "NEEDS_INPUTS", "RECORD", "run_job", "shares", "write_record"]
+__all__ = ["FAILED", "LOG", "NEEDS_INPUTS", "RECORD", "inputs_of", "run_job", "shares", "write_record"]
 
 FAILED = "failed"
 NEEDS_INPUTS = "needs inputs"
@@ -142,11 +143,27 @@ def _guarded(
     # One job must not end the others, whatever third-party models and libraries raise.
     except Exception as error:
         log.error("failed", exc_info=error)
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        ours = isinstance(error, BayesperfError)
-        where = "" if ours else f" (in {last.name}, {Path(last.filename).name} line {last.lineno}; see the log)"
-        words = " ".join(str(error).split())
-        return {"status": FAILED, "reason": words + where if ours else f"{type(error).__name__}: {words}{where}"}
+        return {"status": FAILED, "reason": _reason(error, task)}
+
+
+def _reason(error: Exception, task: Mapping[str, Any]) -> str:
+    """One line for the summary, which is shared: files by their names, without this machine's folders."""
+    words = " ".join(str(error).split())
+    for file in inputs_of(task):
+        # The sender's path, or that of a copy.
+        words = re.sub(r"\S*/" + re.escape(file["name"]), file["name"].replace("\\", r"\\"), words)
+    if isinstance(error, BayesperfError):
+        return words
+    if isinstance(error, ModuleNotFoundError):
+        return f"{error.name} is not installed where this job ran: pip install bayesperf, or the model's own package"
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"in {last.name}, {Path(last.filename).name} line {last.lineno}; see the log"
+    return f"{type(error).__name__}: {words} ({where})"
+
+
+def inputs_of(task: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Every input of a task."""
+    return [*task["tables"], *task["heldout"], *(task[k] for k in ("specs", "profile") if task[k] is not None)]
 
 
 @contextmanager
@@ -158,10 +175,9 @@ def _inputs(task: Mapping[str, Any], contents: Mapping[str, bytes]) -> Iterator[
     InputError
         A file has changed since the batch was planned, or is not there.
     """
-    wanted = [*task["tables"], *task["heldout"], *(task[k] for k in ("specs", "profile") if task[k] is not None)]
     with tempfile.TemporaryDirectory(prefix="bayesperf-batch-") as scratch:
         found: dict[str, Path] = {}
-        for at, file in enumerate(wanted):
+        for at, file in enumerate(inputs_of(task)):
             path = Path(file["path"])
             if file["sha256"] in contents:
                 # Its own name: ids of measurements depend on it.
@@ -169,9 +185,9 @@ def _inputs(task: Mapping[str, Any], contents: Mapping[str, bytes]) -> Iterator[
                 path.parent.mkdir()
                 path.write_bytes(contents[file["sha256"]])
             elif not path.is_file():
-                raise InputError(f"{path}: no such file on this worker")
+                raise InputError(f"{file['name']}: no such file on this worker")
             elif sha256_of(path) != file["sha256"]:
-                raise InputError(f"{path}: has changed since the batch was planned; run the batch again")
+                raise InputError(f"{file['name']}: has changed since the batch was planned; run the batch again")
             found[file["path"]] = path
         yield found
 

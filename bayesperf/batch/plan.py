@@ -132,15 +132,17 @@ def _target_sets(
     if source.problem is not None:
         return [(None if each else group, source.problem) for group in asked]
     try:
-        known = library.targets(source.tables)
+        known = library.targets(source.tables, spec.profile is None)
     except BayesperfError as error:
         # A broken table is the trouble of its own jobs; which targets it would have had nobody can say.
-        return [(None if each else group, str(error)) for group in asked]
+        problem = str(error).replace(f"{library.folder}/", "")
+        return [(None if each else group, problem) for group in asked]
     if each:
-        return [((name,), None) for name in known]
+        # Nothing at all must not pass for done.
+        return [((name,), None) for name in known] or [(None, "no target has rows that can be used")]
     for name in (name for group in asked for name in group):
         if name not in known:
-            unknown = UnknownNameError("target with rows to fit", name, known)
+            unknown = UnknownNameError("target with rows to use", name, known)
             raise InputError(f"{where}, key target, data {source.label!r}: {unknown}")
     return [(group, None) for group in asked]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from bayesperf.batch.job import FAILED, run_job
 from bayesperf.batch.local import Task, run_here, run_in_processes
 from bayesperf.batch.plan import Job, jobs_of
 from bayesperf.batch.progress import BatchProgress, choose_progress
-from bayesperf.errors import InputError, check_counts
+from bayesperf.errors import InputError, MissingExtraError, check_counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,6 +143,10 @@ def batch(
     check_counts(0, **({} if seed is None else {"seed": seed}))
     if scheduler is not None and workers != 1:
         raise InputError("a scheduler has workers of its own: leave out --workers (workers=)")
+    for library in ("pymc", "jinja2"):
+        if find_spec(library) is None:
+            # A measuring host has neither, and would only find out job by job.
+            raise MissingExtraError("batch", library, "pip install bayesperf")
     located = read_config(config)
     folder = Folder(_root(located, out))
     watched = choose_progress(progress) if progress is None or isinstance(progress, bool) else progress

@@ -48,7 +48,7 @@ def _start(folder: Path, workers: int) -> Cluster:
         _dask("worker", *where, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1", folder=folder)
         for _ in range(workers)
     ]
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while not known.exists() or not known.read_text().endswith("}"):
         assert scheduler.poll() is None, (folder / "scheduler.log").read_text()
         assert time.monotonic() < until, "the scheduler does not start"
@@ -124,6 +124,7 @@ def test_a_missing_extra_says_how_to_install_it(write: Write, quick: Any, monkey
         bp.batch(write("one"), scheduler="tcp://127.0.0.1:9", progress=False)
 
 
+@pytest.mark.slow
 def test_a_cluster_without_workers(tmp_path: Path, write: Write, quick: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bayesperf.batch.cluster.WORKERS_S", 0.2)
     alone = _start(tmp_path, 0)

@@ -76,7 +76,7 @@ draws = 50
 tables = ["t.csv"]
 heldout = "h.csv"
 [[job]]
-data = ["lab", "hosts/*.csv"]
+data = ["lab", "hosts/*"]
 target = ["a", ["a", "b"]]
 model = "roofline"
 chains = 2
@@ -87,6 +87,7 @@ chains = 2
 def config(write: Write) -> Path:
     path = write()
     (path.parent / "hosts").mkdir()
+    (path.parent / "hosts" / "x.failures.parquet").touch()
     for name in ("h.csv", "hosts/x.csv", "hosts/y.csv"):
         (path.parent / name).write_text((path.parent / "t.csv").read_text())
     return path
@@ -108,6 +109,17 @@ def test_lists_stand_for_every_combination(config: Path) -> None:
 def test_each_makes_a_job_of_every_target(config: Path) -> None:
     jobs = expanded(config, JOB + 'name = "alone"\ntarget = "each"')
     assert [(job.name, job.task["targets"]) for job in jobs] == [("alone / a", ["a"]), ("alone / b", ["b"])]
+
+
+def test_each_of_no_target_is_no_success(config: Path) -> None:
+    rows = "target,op,flops,bytes,time_s,role\na,matmul,1e9,1e6,1e-3,heldout\n"
+    (config.parent / "h.csv").write_text(rows)
+    text = '[[job]]\ndata = "h.csv"\ntarget = "each"\n'
+    (job,) = expanded(config, text)
+    assert job.problem == "no target has rows that can be used"
+    (config.parent / "p.nc").touch()
+    (job,) = expanded(config, text + 'profile = "p.nc"')
+    assert (job.problem, job.task["targets"], job.name) == (None, ["a"], "h / p / a")
 
 
 def test_seeds_follow_the_name_and_not_the_order(config: Path) -> None:
@@ -136,7 +148,7 @@ def test_a_broken_table_is_the_trouble_of_its_own_jobs(config: Path) -> None:
     (config.parent / "hosts" / "x.csv").write_text("target,op,flops,bytes,time_s\na,m,1,1,-1\n")
     jobs = expanded(config, '[[job]]\ndata = "hosts/*.csv"\ntarget = "each"')
     assert [job.problem is None for job in jobs] == [False, True, True]
-    assert "x.csv, row 2, column time_s" in str(jobs[0].problem)
+    assert str(jobs[0].problem).startswith("hosts/x.csv, row 2, column time_s")
 
 
 def test_a_data_set_becomes_a_plain_file_that_is_the_same_each_time(
