@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from bayesperf.errors import TableError
+from bayesperf.errors import TableError, nearest_first
 
 __all__ = [
     "COLUMNS",
@@ -66,6 +66,8 @@ class Column:
         Whether `lower` itself is excluded.
     choices
         The only values allowed, or empty.
+    labels
+        Sets of labels, of each of which a value may hold one, joined by ``+``; empty where anything goes.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Column:
     lower: float | None = None
     strict: bool = False
     choices: tuple[str, ...] = ()
+    labels: tuple[tuple[str, ...], ...] = ()
 
 
 COLUMNS: tuple[Column, ...] = (
@@ -99,7 +102,13 @@ COLUMNS: tuple[Column, ...] = (
     Column("campaign", "text", "-", "measurements made together (a day, a boot, a source's collection run)"),
     Column("stack", "text", "-", "software stack and version, where it varies within a target"),
     Column("role", "text", "-", "fit (when absent) or heldout", choices=("fit", "heldout")),
-    Column("condition", "text", "-", "hot or cold, burst or sustained, joined by +; absent: hot+burst"),
+    Column(
+        "condition",
+        "text",
+        "-",
+        "hot or cold, burst or sustained, joined by +; absent: hot+burst",
+        labels=(("hot", "cold"), ("burst", "sustained")),
+    ),
     Column("corunners", "text", "-", "what ran beside it, op:count joined by +; absent: alone"),
     Column("process", "text", "-", "which fresh process"),
     Column("flags", "text", "-", "labels (disturbed, outlier, above-ceiling, ...) joined by +"),
@@ -227,9 +236,8 @@ def _as_it_should_be(values: pd.Series, spec: Column) -> pd.Series | None:
     if spec.kind == "text":
         labels = values.tolist()
         # Non-ASCII text may hold what UTF-8 cannot.
-        if all(type(v) is str and v and v.isascii() and v == v.strip() for v in labels) and (
-            not spec.choices or set(labels) <= set(spec.choices)
-        ):
+        plain = all(type(v) is str and v and v.isascii() and v == v.strip() for v in labels)
+        if plain and (not spec.choices or set(labels) <= set(spec.choices)) and not _mislabelled(set(labels), spec):
             return pd.Series(labels, index=values.index, dtype=object, name=values.name)
     elif values.dtype == np.float64 or values.dtype == np.int64:
         numbers = values.to_numpy(dtype=np.float64)
@@ -288,7 +296,25 @@ def _check_text(values: pd.Series, spec: Column, required: bool, source: str, fi
         at = _first(~missing & ~text.isin(spec.choices))
         if at is not None:
             _fail(f"{_shown(text.iloc[at])} is none of: {', '.join(spec.choices)}", spec, source, first_row, at)
+    wrong = _mislabelled(set(text[~missing]), spec)
+    at = _first(text.isin(list(wrong))) if wrong else None
+    if at is not None:
+        _fail(wrong[text.iloc[at]], spec, source, first_row, at)
     return text
+
+
+def _mislabelled(values: set[str], spec: Column) -> dict[str, str]:
+    """What is wrong with values of a column whose labels are known, by value; empty where nothing is."""
+    problems = {}
+    for value in values if spec.labels else ():
+        words = value.split("+")
+        unknown = [word for word in words if not any(word in names for names in spec.labels)]
+        if unknown:
+            known = nearest_first(unknown[0], [name for names in spec.labels for name in names])
+            problems[value] = f"{_shown(unknown[0])} is no {spec.name}; there are: {', '.join(known)}, joined by +"
+        elif any(sum(word in names for word in words) > 1 for names in spec.labels):
+            problems[value] = f"{_shown(value)} contradicts or repeats itself: give one of each pair, such as hot+burst"
+    return problems
 
 
 def _check_lists(values: pd.Series, spec: Column, source: str, first_row: int) -> pd.Series:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -285,8 +286,33 @@ def test_workloads_are_checked(make_table: MakeTable) -> None:
 # Roles and flags.
 
 
+@pytest.mark.parametrize("good", ["hot", "cold+burst", "burst+cold", "sustained", "hot+sustained", None])
+def test_conditions_that_are_known(make_table: MakeTable, good: str | None) -> None:
+    assert schema.validate(make_table(condition=good))["condition"].tolist() == [good] * 3
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ("warm", "'warm' is no condition; there are: "),
+        ("cold+brust", "'brust' is no condition; there are: burst, "),
+        ("hot+cold", "contradicts or repeats itself"),
+        ("hot+hot", "contradicts or repeats itself"),
+        ("hot+", "'' is no condition"),
+        ("heiß", "'heiß' is no condition"),
+    ],
+)
+def test_conditions_that_nobody_knows_are_refused(make_table: MakeTable, bad: str, words: str) -> None:
+    for values in (["hot", bad, "hot"], [None, bad, None]):
+        with pytest.raises(TableError, match=f"row 1, column condition: .*{re.escape(words)}"):
+            schema.validate(make_table(condition=values))
+    workloads = make_table(condition=["hot", bad, "hot"]).drop(columns=["target", "time_s"])
+    with pytest.raises(TableError, match="column condition"):
+        schema.validate_workloads(workloads)
+
+
 def test_rows_without_a_role_are_for_fitting(make_table: MakeTable) -> None:
-    table = schema.validate(make_table(role=["fit", "heldout", None]))
+    table = schema.schema.validate(make_table(role=["fit", "heldout", None]))
     assert len(schema.rows_for(table, "fit")) == 2
     assert len(schema.rows_for(table, "heldout")) == 1
     plain = schema.validate(make_table())

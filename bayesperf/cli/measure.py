@@ -56,7 +56,7 @@ def run(
         raise InputError("give either --suite NAME or --repeat FILE; `bayesperf list suites` shows the names")
     if dry_run:
         plan = runner.plan_for(suite, seed=seed) if suite is not None else saved_plan(repeat)
-        show_plan(plan, output)
+        show_plan(plan, output, runner.memory_for(plan))
         return
     if out is None:
         raise InputError("say where to write: --out FILE.parquet (or --dry-run to see the plan)")
@@ -84,9 +84,10 @@ def saved_plan(file: Path | None) -> Plan:
     return Plan.from_json(facts["plan"], source=str(file))
 
 
-def show_plan(plan: Plan, output: Output) -> None:
-    """Print the points of a plan and what they would take."""
+def show_plan(plan: Plan, output: Output, allowed_bytes: float | None) -> None:
+    """Print the points of a plan and what they would take, and warn of those that this machine has no memory for."""
     points, seconds = plan.describe(), plan.seconds()
+    points["too_large"] = points["memory_bytes"] > (float("inf") if allowed_bytes is None else allowed_bytes)
     total = {
         "points": len(points),
         "seconds": seconds,
@@ -102,6 +103,15 @@ def show_plan(plan: Plan, output: Output) -> None:
         f"{len(points)} points, about {seconds / 60:.1f} minutes, "
         f"at most {total['memory_bytes'] / 2**20:.0f} MiB of memory, {total['disk_bytes'] / 2**20:.2f} MiB on disk"
     )
+    large = points[points["too_large"]]
+    if len(large) and allowed_bytes is not None:
+        worst = large.sort_values("memory_bytes").iloc[-1]
+        output.note(
+            f"warning: {len(large)} of these points would fail as too-large: they need up to "
+            f"{worst['memory_bytes'] / 2**20:,.0f} MiB ({worst['op']} {worst['shape']}), and the suite allows "
+            f"{allowed_bytes / 2**20:,.0f} MiB, {plan.suite.budget.memory_share:.0%} of the memory at hand; "
+            "choose smaller sizes, or another memory_share"
+        )
 
 
 def summarise(table: pd.DataFrame, out: Path, output: Output) -> None:

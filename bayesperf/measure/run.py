@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayesperf.errors import CeilingError, InputError, MeasurementError
 from bayesperf.measure.journal import Journal, exclusive, journal_path, read_journal
-from bayesperf.measure.machine import Machine, deal_processors, scope_environment
+from bayesperf.measure.machine import Machine, deal_processors, memory_limit_bytes, scope_environment
 from bayesperf.measure.plan import Plan, make_plan
 from bayesperf.measure.points import Batch, Point
 from bayesperf.measure.progress import Progress, choose_progress
@@ -22,7 +22,7 @@ from bayesperf.measure.supervise import Outcome, describe, run_points
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["failures_path", "measure", "plan_for", "repeat"]
+__all__ = ["failures_path", "measure", "memory_for", "plan_for", "repeat"]
 
 
 def measure(
@@ -96,6 +96,15 @@ def plan_for(suite: str | Path | Suite = "quick", *, seed: int | None = None) ->
     """The plan that `measure` would run here, without running it; its `Plan.describe` lists the points."""
     suite = suite if isinstance(suite, Suite) else load_suite(suite)
     return make_plan(suite, Machine.from_description(describe()), _seed(seed))
+
+
+def memory_for(plan: Plan) -> float | None:
+    """Memory in byte that a point of a plan may need on this machine, or None where that is not known."""
+    if plan.platform == "cpu":
+        here: float | None = memory_limit_bytes()
+    else:
+        here = Machine.from_description(describe()).memory_bytes
+    return None if here is None else plan.suite.budget.memory_share * here
 
 
 def failures_path(out: str | Path) -> Path:

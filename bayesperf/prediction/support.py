@@ -46,7 +46,7 @@ class Reach:
     """What was measured of one target: ends of the range of each feature (in logs), and the labels seen."""
 
     ranges: Mapping[str, tuple[float, float] | None]
-    dtypes: frozenset[str] | None
+    dtypes: frozenset[str]
     labels: Mapping[str, frozenset[str]]
     ops: frozenset[str]
 
@@ -62,8 +62,8 @@ def _reach(rows: pd.DataFrame) -> Reach:
         seen = _feature(rows, feature)
         seen = seen[np.isfinite(seen)]
         ranges[feature] = (float(seen.min()), float(seen.max())) if len(seen) else None
-    # A dtype matters to compute; copies of it are bytes like any other.
-    dtypes = frozenset(rows.loc[rows["flops"] > 0, "dtype"].dropna()) if "dtype" in rows else None
+    # A dtype matters to compute; copies of it are bytes like any other. Rows without any measured none by name.
+    dtypes = frozenset(rows.loc[rows["flops"] > 0, "dtype"].dropna()) if "dtype" in rows else frozenset()
     labels = {name: frozenset(rows[name].dropna()) if name in rows else frozenset() for name in LABELS}
     return Reach(ranges, dtypes, labels, frozenset(rows["op"]))
 
@@ -91,9 +91,8 @@ def support_of(measured: pd.DataFrame | Mapping[str, Reach], workloads: pd.DataF
             continue
         for feature, values in features.items():
             _mark(rows, _beyond(values[rows], reach.ranges[feature]), feature, distance, outside)
-        if reach.dtypes is not None:
-            computes = workloads["flops"].to_numpy(float)[rows] > 0
-            _mark(rows, _unseen(workloads, "dtype", rows, reach.dtypes, computes), "dtype", distance, outside)
+        computes = workloads["flops"].to_numpy(float)[rows] > 0
+        _mark(rows, _unseen(workloads, "dtype", rows, reach.dtypes, computes), "dtype", distance, outside)
         for name in LABELS:
             _mark(rows, _unseen(workloads, name, rows, reach.labels[name]), name, distance, outside)
     return Support(distance, outside)

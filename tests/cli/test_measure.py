@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -8,6 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 Cli = Callable[..., Any]
 
@@ -40,3 +43,18 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
     assert err.splitlines()[-1] == "interrupted"
     assert points() >= 2
     assert not (tmp_path / "host.parquet").exists()
+
+
+def test_a_dry_run_warns_of_points_that_memory_does_not_hold(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = {"platform": "cpu", "device_kind": "cpu", "local_devices": 1, "jax": "0", "jaxlib": "0"}
+    monkeypatch.setattr("bayesperf.measure.run.describe", lambda: facts)
+    monkeypatch.setattr("bayesperf.measure.run.memory_limit_bytes", lambda: 64 * 2.0**20)
+    result = cli("measure", "--suite", "tiny", "--dry-run")
+    assert result.code == 0
+    assert "would fail as too-large" in result.err
+    assert "the suite allows 26 MiB, 40% of the memory at hand; choose smaller sizes" in result.err
+    plan = json.loads(cli("measure", "--suite", "tiny", "--dry-run", "--json").out)["plan"]
+    assert {point["too_large"] for point in plan} == {True, False}
+    assert all(point["too_large"] == (point["memory_bytes"] > 0.4 * 64 * 2**20) for point in plan)
+    monkeypatch.setattr("bayesperf.measure.run.memory_limit_bytes", lambda: 2.0**50)
+    assert cli("measure", "--suite", "tiny", "--dry-run").err == ""

@@ -49,12 +49,19 @@ def read_text(tmp_path: Path) -> Read:
 @pytest.fixture
 def sample() -> Callable[[str], Path]:
     """Path of a sample of the public data at hand; skips where there is none."""
-    root = os.environ.get("BAYESPERF_DATA")
-    folder = Path(root) / "formats" if root else None
 
     def find(name: str) -> Path:
-        if folder is None or not (folder / name).is_file():
-            pytest.skip("BAYESPERF_DATA has no formats/" + name)
-        return folder / name
+        reason = why_not(name)
+        if reason is not None:
+            pytest.skip(reason)
+        return Path(os.environ["BAYESPERF_DATA"]) / "formats" / name
 
     return find
+
+
+def why_not(name: str) -> str | None:
+    """Why a sample of the public data is not at hand, or None where it is."""
+    root = os.environ.get("BAYESPERF_DATA")
+    if not root:
+        return "BAYESPERF_DATA is not set: no local copies of the public data"
+    return None if (Path(root) / "formats" / name).is_file() else f"BAYESPERF_DATA ({root}) has no formats/{name}"

@@ -31,6 +31,16 @@ def test_each_feature_is_named() -> None:
     assert _support(target="elsewhere") == (False, ["target"])
 
 
+def test_a_dtype_is_outside_where_no_dtype_was_measured() -> None:
+    table = roofline_table(1)
+    workload = table.iloc[[4]].reset_index(drop=True)
+    for fitted in (table.drop(columns="dtype"), table.assign(dtype=None)):
+        assert support_of(fitted, workload).features == [["dtype"]]
+        # Rows of no dtype are what was measured there; and copies are bytes, whatever their type.
+        assert support_of(fitted, workload.drop(columns="dtype")).features == [[]]
+        assert support_of(fitted, table[table["op"] == "stream_copy"].head(1).reset_index(drop=True)).features == [[]]
+
+
 def test_circumstances_never_fitted_are_outside() -> None:
     assert _support(corunners="matmul:8") == (False, ["corunners"])
     assert _support(condition="cold") == (False, ["condition"])
