@@ -62,7 +62,8 @@ def test_validate_exits_3_exactly_when_a_group_fails(
             "n_rows": [3], "shift": [0.0], "shift_lower": [-0.1], "shift_upper": [0.1], "coverage_90": [1.0],
         }
     )  # fmt: skip
-    moved = {"g": SimpleNamespace(words="memory time +20%", advice="fit streams")} if verdict == "fails" else {}
+    found = SimpleNamespace(words="memory time +20%", advice="fit streams", facts=dict)
+    moved = {"g": found} if verdict == "fails" else {}
     checked = SimpleNamespace(
         groups=groups, rows=groups, scores=groups, settings={}, any_fails=bool(moved), notes=("a doubt",), moved=moved
     )

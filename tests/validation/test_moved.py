@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import html
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from bayesperf.model import Floats
+from bayesperf.report.validation import write_validation
 from bayesperf.validation.explanations import subsets_of
 from bayesperf.validation.moved import Moved, explain
 from bayesperf.validation.weighing import Evidence
@@ -151,6 +154,19 @@ def test_a_failed_group_of_a_validation_is_explained() -> None:
     held = profile.validate(world.measure(rng, {"gpu": PRIOR[0]}, campaigns=["wednesday"]))
     assert held.moved == {}
     assert held.groups["moved"].tolist() == [""]
+
+
+def test_files_of_a_validation_say_what_moved(tmp_path: Path) -> None:
+    rng, world = np.random.default_rng(15), World()
+    profile = exact_profile(world, world.measure(rng, {"gpu": PRIOR[0]}, campaigns=["monday"]), 1)
+    later = world.measure(rng, {"gpu": PRIOR[0] - 0.5}, campaigns=["tuesday"])
+    checked = profile.validate(later)
+    (found,) = checked.moved.values()
+    verdicts, page = write_validation(profile, checked, tmp_path, heldout=later)
+    row = pd.read_csv(verdicts).iloc[0]
+    assert (row["moved"], row["moved_explanation"]) == (found.words, found.table["explanation"].iloc[0])
+    text = html.unescape(page.read_text())
+    assert all(words in text for words in ("What moved:", found.words, found.advice, *found.table["detail"]))
 
 
 def test_another_kernel_for_large_shapes_of_one_operation_is_a_subset() -> None:
