@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,9 @@ INLINE_FLOPS = 1000.0
 """A program of fewer FLOP runs on the thread that calls it (XLA on CPU), as the probe ``dispatch`` does; others are
 handed to another thread, as the probe ``allocation`` is."""
 
+MOST_SIZES = 12
+"""Different sizes of buffers that are told apart, the largest."""
+
 COPIES = ("stream_copy", "stream_scale", "stream_triad")
 """Measured operations that tell what writing a buffer takes, the first that there is."""
 
@@ -45,8 +49,8 @@ class Arranged:
     kin, families
         How much alike each row of `rows` runs; its family and its stand-in.
     launch
-        Names of the parts of the launch: none, ``dispatch``, or ``allocation`` and what is taken from it (``write``)
-        and what it takes at least (``dispatch``).
+        Names of the parts of the launch: none; ``launch``; and, for each size of buffer that it allocates,
+        ``allocated`` and what is taken from that, ``written``.
     notes
         What was put in whose place.
     """
@@ -166,11 +170,12 @@ def _scoped(rows: pd.DataFrame, scopes: Mapping[float, str]) -> pd.DataFrame:
 def _launch(table: pd.DataFrame, measured: Collection[str]) -> list[dict[str, Any]]:
     """Rows of a launch, the one that is shown first.
 
-    What a run allocates counts where that was measured: the probe `allocation` launches a program that writes a fresh
-    buffer, so that what the writing takes, which the kernels have as well, is taken off again.
+    What a run allocates counts where that was measured: the probe `allocation` launches a program that writes one fresh
+    buffer. Of each buffer that a run allocates, what it takes more than the smallest is added, without what writing it
+    takes: the kernels do that. ``count`` says how many buffers of a size there are.
     """
     attrs = {str(k): v for k, v in table.attrs.items()}
-    fresh = float(attrs.get("output_bytes", 0.0)) + float(attrs.get("temporary_bytes", 0.0))
+    buffers = _buffers(attrs)
     row: dict[str, Any] = {
         "op": "dispatch",
         "dtype": "float32",
@@ -181,14 +186,27 @@ def _launch(table: pd.DataFrame, measured: Collection[str]) -> list[dict[str, An
         "instruction": "launch",
     }
     handed = float((table["flops"] * table["count"]).sum()) >= INLINE_FLOPS and attrs.get("platform") == "cpu"
-    if (fresh < PAGE_BYTES and not handed) or "allocation" not in measured:
+    if (not buffers and not handed) or "allocation" not in measured:
         return [row]
-    size = max(fresh, PAGE_BYTES)
-    parts = [row | {"op": "allocation", "bytes": size, "working_set_bytes": size}]
     copy = next((name for name in COPIES if name in measured), None)
-    if copy is not None:
-        written = {"op": copy, "bytes": size, "working_set_bytes": size, "statistic": "slope"}
-        parts.append(row | written | {"instruction": "write"})
-    if "dispatch" in measured:
-        parts.append(row | {"instruction": "dispatch"})
+    parts = [row | {"op": "allocation", "bytes": PAGE_BYTES, "working_set_bytes": PAGE_BYTES}]
+    for size, count in buffers.items():
+        sizes = {"bytes": size, "working_set_bytes": size, "count": float(count)}
+        parts.append(row | sizes | {"op": "allocation", "instruction": "allocated"})
+        if copy is not None:
+            parts.append(row | sizes | {"op": copy, "instruction": "written", "statistic": "slope"})
     return parts
+
+
+def _buffers(attrs: Mapping[str, Any]) -> dict[float, int]:
+    """How many buffers of which size a run allocates: its results, but for what takes an argument's place, and one
+    for all temporaries; those of less than a page cost nothing that could be seen."""
+    fresh = float(attrs.get("output_bytes", 0.0))
+    sizes = sorted((float(size) for size in attrs.get("outputs", [fresh])), reverse=True)
+    # Which of the results take an argument's place is not told, only how much is left.
+    kept: list[float] = []
+    for size in sizes:
+        if sum(kept) + size <= fresh * 1.001:
+            kept.append(size)
+    counted = Counter(size for size in [*kept, float(attrs.get("temporary_bytes", 0.0))] if size >= PAGE_BYTES)
+    return dict(sorted(counted.items())[-MOST_SIZES:])

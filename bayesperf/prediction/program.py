@@ -50,7 +50,7 @@ SUPPORTED = 0.95
 
 _OWN = (
     *("count", "transcendentals", "function", "function_values", "threads", "footprint_bytes"),
-    *("instruction", "loop", "source", "flags"),
+    *("instruction", "within", "source", "flags"),
 )
 """Columns that do not tell one configuration from another."""
 
@@ -82,7 +82,7 @@ class ProgramPrediction:
         self._inside = kernels.support.inside[self._configuration] & ~self._unmeasured
         times = kernels.draws.values[:, configuration] * factors
         if self._launched:
-            times[:, shown - 1] = _launch_times(times[:, shown - 1 :], arranged.launch)
+            times[:, shown - 1] = _launch_times(times[:, shown - 1 :], arranged)
         self._rows = times[:, :shown] * arranged.table["count"].to_numpy(float)
         self._weights = np.ones_like(self._rows)
         if self._launched and queued:
@@ -209,11 +209,15 @@ class ProgramPrediction:
         return pd.DataFrame([row])
 
 
-def _launch_times(parts: npt.NDArray[np.float64], names: Sequence[str]) -> npt.NDArray[np.float64]:
-    """Times of a launch, (draw,), from those of its parts, (draw, part)."""
-    found = dict(zip(names, parts.T, strict=True))
-    taken = found["launch"] - found["write"] if "write" in found else found["launch"]
-    return np.maximum(taken, found["dispatch"]) if "dispatch" in found else np.maximum(taken, 0.0)
+def _launch_times(parts: npt.NDArray[np.float64], arranged: Arranged) -> npt.NDArray[np.float64]:
+    """Times of a launch, (draw,), from those of its parts, (draw, part): the first, and what each buffer adds to it."""
+    counts = arranged.rows["count"].to_numpy(float)[-parts.shape[1] :]
+    total = parts[:, 0].copy()
+    for at, name in enumerate(arranged.launch):
+        if name == "allocated":
+            written = parts[:, at + 1] if arranged.launch[at + 1 : at + 2] == ("written",) else 0.0
+            total += counts[at] * np.maximum(parts[:, at] - written - parts[:, 0], 0.0)
+    return np.asarray(total)
 
 
 def predict_program(

@@ -38,13 +38,15 @@ NEAR: dict[str, tuple[str, ...]] = {
     "stream_copy": ("stream_scale", "stream_add", "stream_triad"),
     "reduce": ("stream_read",),
     "reduce_columns": ("reduce", "stream_read"),
-    "embedding": ("gather_random",),
     "ppermute": ("send_recv",),
     "send_recv": ("ppermute",),
 }
 """Measured operations that run alike, most alike first."""
 
 FAR: dict[str, tuple[str, ...]] = {
+    "piecewise": ("fma_chain", "stream_copy"),
+    "embedding": ("gather_sequential", "stream_copy"),
+    "scatter_rows": ("scatter_sequential", "stream_copy"),
     "transpose": ("strided_read", "stream_copy"),
     "strided_read": ("stream_copy",),
     "layer_norm": ("reduce", "stream_read"),

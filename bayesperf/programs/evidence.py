@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bayesperf.prediction.profile import Profile
     from bayesperf.prediction.program import ProgramPrediction
 
-__all__ = ["Evidence", "attributed", "evidence", "whole_loops"]
+__all__ = ["Evidence", "attributed", "evidence", "whole_pieces"]
 
 LAUNCH = "launch"
 """Name of the row that holds what a launch costs: dispatch and return."""
@@ -85,8 +85,8 @@ class Evidence:
     def by_kernel(self, interval: float = 0.9) -> pd.DataFrame:
         """One row per kernel, one for the launch and one for each loop that runs as one piece of code, longest first.
 
-        Compilers may make one piece of code of a small loop: then the trace shows the loop and not its kernels. Its row
-        has the op ``loop`` and is set beside the sum of what was predicted of its kernels.
+        Compilers may make one piece of code of a small loop: then the trace shows the loop, or the call that it stands
+        in, and not its kernels. Its row has the op ``piece`` and is set beside the sum of what was predicted of them.
 
         Returns
         -------
@@ -107,8 +107,8 @@ class Evidence:
                 "slowest_s": seen["measured_s"].max(),
             }
         )
-        whole = whole_loops(self.workloads, measured.index)
-        others = [{"op": "loop", "count": 1.0, "instruction": name} for name in whole]
+        whole = whole_pieces(self.workloads, measured.index)
+        others = [{"op": "piece", "count": 1.0, "instruction": name} for name in whole]
         others.append({"op": "dispatch", "count": 1.0, "instruction": LAUNCH})
         table = pd.concat([self.workloads, pd.DataFrame(others)], ignore_index=True)
         frame = table.merge(measured, how="left", left_on="instruction", right_index=True)
@@ -140,10 +140,10 @@ class Evidence:
         """What the reader must know, in sentences."""
         notes = [*self.workloads.attrs.get("notes", []), *(self.prediction.notes if self.prediction else [])]
         named = self.workloads[self.workloads["op"] != "scalar"]
-        whole = whole_loops(self.workloads, self.kernels["instruction"])
+        whole = whole_pieces(self.workloads, self.kernels["instruction"])
         if whole:
             notes.append(f"run as one piece of code, so that the trace does not show their kernels: {', '.join(whole)}")
-            named = named[[not _is_within(loop, whole) for loop in named["loop"]]]
+            named = named[[not _is_within(path, whole) for path in named["within"]]]
         unseen = sorted(set(named["instruction"]) - set(self.kernels["instruction"]))
         if unseen:
             notes.append(f"the trace does not show: {', '.join(unseen[:8])}{', ...' if len(unseen) > 8 else ''}")
@@ -152,14 +152,14 @@ class Evidence:
         return list(dict.fromkeys(notes))
 
 
-def whole_loops(workloads: pd.DataFrame, seen: Iterable[str]) -> list[str]:
-    """Loops that were seen when none of the kernels in them was; of nested ones the outermost."""
+def whole_pieces(workloads: pd.DataFrame, seen: Iterable[str]) -> list[str]:
+    """Loops and calls that were seen when none of the kernels in them was; of nested ones the outermost."""
     names = set(seen)
     found: list[str] = []
-    paths = [path for path in dict.fromkeys(workloads["loop"]) if isinstance(path, str)]
+    paths = [path for path in dict.fromkeys(workloads["within"]) if isinstance(path, str)]
     for path in sorted(paths, key=lambda path: path.count("/")):
         for name in path.split("/"):
-            inside = [_is_within(loop, [name]) for loop in workloads["loop"]]
+            inside = [_is_within(path, [name]) for path in workloads["within"]]
             if name in names and name not in found and not names & set(workloads.loc[inside, "instruction"]):
                 found.append(name)
             if name in found:
@@ -167,8 +167,8 @@ def whole_loops(workloads: pd.DataFrame, seen: Iterable[str]) -> list[str]:
     return found
 
 
-def _is_within(path: Any, loops: Collection[str]) -> bool:
-    return isinstance(path, str) and any(name in loops for name in path.split("/"))
+def _is_within(path: Any, pieces: Collection[str]) -> bool:
+    return isinstance(path, str) and any(name in pieces for name in path.split("/"))
 
 
 def _predicted(
@@ -179,7 +179,7 @@ def _predicted(
     predicted = prediction.by_kernel(interval).to_dict(orient="records")
     columns = [(row["instruction"], draws[:, at], row) for at, row in enumerate(predicted)]
     for name in whole:
-        inside = [at for at, row in enumerate(predicted) if _is_within(row.get("loop"), [name])]
+        inside = [at for at, row in enumerate(predicted) if _is_within(row.get("within"), [name])]
         if inside:
             longest = max((predicted[at] for at in inside), key=lambda row: row["total_s"])
             columns.append((name, draws[:, inside].sum(axis=1), longest))
@@ -258,6 +258,8 @@ def evidence(
         raise InputError("target= names what to predict for: give profile= as well")
     program = compiled_program(fn, args, kwargs)
     table = counted(program, trip_counts=trip_counts)
+    if not len(table):
+        raise InputError(f"{getattr(fn, '__name__', 'the function')} has no kernels: nothing of it runs on a device")
     prediction = profile.predict_program(table, target, **(options or {})) if profile is not None else None
     prepare = prepared(args, kwargs, program.donates)
     untraced = timed(program.call, prepare, runs)
@@ -277,7 +279,7 @@ def attributed(table: pd.DataFrame, seconds: Sequence[float], seen: Sequence[Run
         What the host's clock and the trace say of each run, as `bayesperf.programs.running.traced` returns it.
     """
     names = frozenset(table["instruction"])
-    loops = {name for path in table["loop"] if isinstance(path, str) for name in path.split("/")}
+    pieces = {name for path in table["within"] if isinstance(path, str) for name in path.split("/")}
     parts, kernels = [], []
     for number, (run, measured) in enumerate(zip(seen, seconds, strict=False)):
         if not run.operations:
@@ -287,6 +289,6 @@ def attributed(table: pd.DataFrame, seconds: Sequence[float], seen: Sequence[Run
         launch = {"run": number, "instruction": LAUNCH, "executions": 1}
         kernels.append({**launch, "measured_s": found["dispatch"] + found["return"]})
         for name, (count, total) in by_name(run).items():
-            if name in names or name in loops:
+            if name in names or name in pieces:
                 kernels.append({"run": number, "instruction": name, "executions": count, "measured_s": total})
     return pd.DataFrame(parts), pd.DataFrame(kernels)

@@ -6,13 +6,16 @@ the operation in it that decides how it runs, the first of these that it holds:
 1. ``attention``: a library call that is one, or two products with an exponential between them in one kernel
 2. ``conv1d``, ``conv2d``, ``conv3d``: a convolution; of groups ``grouped_...`` and ``depthwise_...``, other code
 3. ``matmul``: a product; ``matvec``: one with a vector
-4. ``fft``, ``sort``, ``cholesky``, ``triangular_solve``, ``scatter_random``
-5. ``embedding``: a gather of pieces of at least a cache line; ``gather_random``: of smaller ones
+4. ``fft``, ``sort``, ``cholesky``, ``triangular_solve``
+5. ``embedding``: a gather of pieces of at least a cache line, ``gather_random``: of smaller ones; ``scatter_rows`` and
+   ``scatter_random`` likewise
 6. ``softmax``: reductions by maximum and by sum and an exponential; ``layer_norm``: a sum and a reciprocal root
 7. ``arg_reduce``: a reduction of several arrays at once, as of values with their positions; ``reduce_window``: over
    windows, as in pooling and cumulative sums; ``reduce``: any other along the dimension that lies together in memory;
    ``reduce_columns``: across it
-8. ``elementwise``: arithmetic on values
+8. ``piecewise``: values put together from pieces (``concatenate``, ``pad``) inside of a fusion, with or without
+   arithmetic: which piece is decided value by value, and loops with such a choice are not vectorised;
+   ``elementwise``: any other arithmetic on values
 9. ``strided_read``: values taken out of a strided slice; ``transpose``: moved so that others lie together in memory;
    ``stream_copy``: moved or converted in any other way
 
@@ -70,6 +73,8 @@ def family_of(instruction: Instruction, body: Computation, content: Content) -> 
         return slug(content.unknown[0])
     if content.opcodes.keys() & {"reduce", "reduce-window", "select-and-scatter", "map"}:
         return _by_reduction(body, content)
+    if content.opcodes.keys() & {"concatenate", "pad"} and instruction.opcode == "fusion":
+        return "piecewise"
     if content.tally.flops > 0 and content.opcodes.keys() & (ARITHMETIC | FUNCTIONS | LOGIC):
         return "elementwise"
     if any(map(is_strided, body.instructions.values())):
@@ -106,12 +111,22 @@ def _by_operation(body: Computation, content: Content) -> str | None:
     for opcode in NAMED:
         if opcode in content.opcodes:
             return opcode.replace("-", "_")
-    if "scatter" in content.opcodes:
-        return "scatter_random"
+    scatters = [i for i in body.instructions.values() if i.opcode == "scatter"]
+    if scatters:
+        return "scatter_rows" if max(_window(body, i) for i in scatters) >= LINE_BYTES else "scatter_random"
     gathers = [i for i in body.instructions.values() if i.opcode == "gather"]
     if gathers and "reduce" not in content.opcodes:
         return "embedding" if max(map(_piece, gathers)) >= LINE_BYTES else "gather_random"
     return None
+
+
+def _window(body: Computation, scatter: Instruction) -> float:
+    """Bytes of one piece that a scatter puts somewhere."""
+    updates = body.instructions.get(scatter.operands[-1])
+    found = leaves(updates.shape) if updates is not None else []
+    if not found:
+        return 0.0
+    return math.prod(found[0].dims[at] for at in dimensions(scatter, "update_window_dims")) * found[0].item_bytes
 
 
 def _piece(gather: Instruction) -> float:

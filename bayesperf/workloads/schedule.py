@@ -68,7 +68,7 @@ class Kernel:
     branch
         The conditional it stands in, or an empty text.
     within
-        Names of all loops around it, outermost first.
+        Names of all loops and calls around it, outermost first.
     """
 
     instruction: Instruction
@@ -210,7 +210,8 @@ class _Walk:
         if name not in self._module.computations:
             return
         behind = {at: (computation, operand, place) for at, operand in enumerate(call.operands)}
-        inside = replace(place, behind=behind, scope=(*place.scope, call.name), loop="")
+        within = (*place.within, call.name) if call.opcode == "call" else place.within
+        inside = replace(place, behind=behind, scope=(*place.scope, call.name), loop="", within=within)
         self.run(self._module.computations[name], inside, into)
 
     def _buffer(self, computation: Computation, name: str, place: _Place, path: tuple[int, ...] = ()) -> Buffer:

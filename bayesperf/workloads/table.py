@@ -13,7 +13,7 @@ Columns of the contract, and:
 ``footprint_bytes`` byte  what one execution touches (``working_set_bytes`` is what is touched between two uses of its
                           data, see `bayesperf.workloads.reuse`)
 ``instruction``           name of the HLO instruction
-``loop``                  names of the loops around it, outermost first, joined by ``/``, or None
+``within``                names of the loops and calls around it, outermost first, joined by ``/``, or None
 ``source``                name of the JAX operation it was made from
 ``flags``                 ``unknown-flops`` (no formula: ``flops`` says nothing), ``unknown-trip-count``, ``branch``
                           (the heaviest of a conditional), joined by ``+``
@@ -46,7 +46,7 @@ LEADING = ("op", "dtype", "flops", "bytes", "working_set_bytes", "parallelism", 
 
 TRAILING = (
     *("count", "transcendentals", "function", "function_values", "threads", "footprint_bytes"),
-    *("instruction", "loop", "source", "flags"),
+    *("instruction", "within", "source", "flags"),
 )
 
 NAMES = {"exponential": "exp", "sine": "sin", "cosine": "cos"}
@@ -79,7 +79,7 @@ def _row(
     flags = ["unknown-trip-count"] if kernel.loops else []
     flags += ["branch"] if kernel.branch else []
     common = {"count": kernel.count, "instruction": kernel.instruction.name, "source": source(kernel.instruction)}
-    common["loop"] = "/".join(kernel.within) or None
+    common["within"] = "/".join(kernel.within) or None
     if kernel.message is not None:
         message = kernel.message
         return {

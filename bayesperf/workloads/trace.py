@@ -159,6 +159,7 @@ def from_hlo(
         "module": _module_name(module.header),
         "n_devices": module.devices,
         "output_bytes": sum(leaf.bytes for leaf in leaves(root.shape)),
+        "outputs": [leaf.bytes for leaf in leaves(root.shape)],
         "temporary_bytes": 0.0,
         "unknown_trip_counts": unknown,
         "notes": _notes(table, unknown),

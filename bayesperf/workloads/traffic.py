@@ -172,7 +172,8 @@ def _needs(module: Module, body: Computation) -> tuple[dict[str, float], set[str
     data: set[str] = set()
     updated = set()
     for root in _roots(body):
-        needed[root.name] = root.elements
+        # A call that returns nothing (a print, a callback) is called for what it does.
+        needed[root.name] = max(root.elements, float(root.opcode == "custom-call"))
         data.add(root.name)
         update = in_place(body, root)
         if update is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 __all__ = ["Measured", "measure", "read", "restored"]
@@ -19,6 +20,9 @@ BLOCK_S = 0.15
 MOST_RUNS = 500
 TRIES = 6
 
+CALM = 0.1
+"""Share of the machine that others may use in a block that counts."""
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -27,17 +31,20 @@ class Measured:
     Parameters
     ----------
     seconds
-        Runs without the profiler, (run,), s.
+        Runs without the profiler, (run,), s: those of calm blocks, else those of the least disturbed.
     traced
         Runs with it, (run,), s.
     parts, kernels
         As in `bayesperf.programs.evidence.Evidence`.
+    lost
+        Share of the machine that others used meanwhile.
     """
 
     seconds: list[float]
     traced: list[float]
     parts: pd.DataFrame
     kernels: pd.DataFrame
+    lost: float
 
 
 def measure(
@@ -65,6 +72,7 @@ def measure(
         said(f"compiled {name}")
     seconds: dict[str, list[float]] = {name: [] for name in ready}
     lost: dict[str, list[float]] = {name: [] for name in ready}
+    lengths: dict[str, list[int]] = {name: [] for name in ready}
     for _ in range(passes):
         for name, (program, _, prepare) in ready.items():
             once = timed(program.call, prepare, 1)[0]
@@ -72,6 +80,7 @@ def measure(
             found, share = _undisturbed(lambda p=program, a=prepare, n=count: timed(p.call, a, n))
             seconds[name] += found
             lost[name].append(share)
+            lengths[name].append(len(found))
     rows = []
     for name, (program, table, prepare) in ready.items():
         (watched, seen), _ = _undisturbed(
@@ -84,6 +93,7 @@ def measure(
                 "program": name,
                 "seconds": seconds[name],
                 "lost": lost[name],
+                "lengths": lengths[name],
                 "traced": watched,
                 "text": program.compiled.as_text(),
                 "analysis": json.dumps(dict(program.compiled.cost_analysis() or {})),
@@ -119,7 +129,11 @@ def read(path: Path) -> dict[str, Measured]:
 
 def _measured(row: Mapping[str, Any]) -> Measured:
     parts, kernels = (pd.DataFrame(json.loads(row[name])) for name in ("parts", "kernels"))
-    return Measured(list(row["seconds"]), list(row["traced"]), parts, kernels)
+    ends = np.cumsum(row["lengths"])
+    blocks = [row["seconds"][end - length : end] for end, length in zip(ends, row["lengths"], strict=True)]
+    calm = max(CALM, min(row["lost"]))
+    seconds = np.concatenate([block for block, lost in zip(blocks, row["lost"], strict=True) if lost <= calm])
+    return Measured(seconds.tolist(), list(row["traced"]), parts, kernels, min(row["lost"]))
 
 
 def restored(path: Path, names: Iterable[str]) -> dict[str, pd.DataFrame]:

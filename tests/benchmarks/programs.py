@@ -36,12 +36,14 @@ def rates(profile: Any, target: str) -> tuple[float, float]:
     return float(product["median"].max()), float(bandwidth["median"].min())
 
 
-def judged(name: str, table: Any, predicted: Any, measured: Any, rate: tuple[float, float]) -> dict[str, Any]:
+def judged(
+    name: str, table: Any, predicted: Any, measured: Any, rate: tuple[float, float], quantile: float
+) -> dict[str, Any]:
     """One program's row: its prediction beside what it took."""
     import numpy as np
 
     check = table.attrs["cross_check"]
-    took = float(np.median(measured.seconds))
+    took = float(np.quantile(measured.seconds, quantile))
     row = {
         "program": name,
         "supported": predicted.supported,
@@ -50,6 +52,7 @@ def judged(name: str, table: Any, predicted: Any, measured: Any, rate: tuple[flo
         "reference_s": max((check["xla_flops"] or 0.0) / rate[0], (check["xla_bytes"] or 0.0) / rate[1]),
         "unattributed": float((measured.parts["unattributed"] / measured.parts["measured"]).median()),
         "tracing": float(np.median(measured.traced) / took - 1.0),
+        "lost": measured.lost,
         "reason": "",
     }
     row["error"] = row["predicted_s"] / took - 1.0
@@ -111,7 +114,7 @@ def judge(options: argparse.Namespace, programs: dict[str, Any]) -> int:
     print(f"{'program':28} {'measured s':>10} {'predicted':>10} {'error':>7}  90 % interval           inside supported")
     rows = []
     for name, predicted in predictions.items():
-        row = judged(name, tables[name], predicted, measured[name], rate)
+        row = judged(name, tables[name], predicted, measured[name], rate, options.quantile)
         rows.append(row)
         print(
             f"{name:28} {row['measured_s']:10.3g} {row['predicted_s']:10.3g} {row['error']:+7.0%}  "
@@ -123,7 +126,8 @@ def judge(options: argparse.Namespace, programs: dict[str, Any]) -> int:
     if options.out:
         table.to_csv(options.out, index=False)
     held = table["program"].isin(HELD)
-    print()
+    busy = table["lost"].median()
+    print(f"\nothers used {busy:.0%} of the machine while programs ran (median; {table['lost'].max():.0%} at most)")
     for title, part in (("first", table[~held]), ("held", table[held])):
         if len(part):
             summarised(title, part)
@@ -142,6 +146,7 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--allow-unconverged", action="store_true")
+    parser.add_argument("--quantile", type=float, default=0.5, help="of the runs; below the median on a busy machine")
     options = parser.parse_args()
     use_one_device()
     from _held_programs import HELD

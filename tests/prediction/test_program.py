@@ -11,8 +11,8 @@ import pytest
 
 import bayesperf as bp
 from bayesperf.errors import InputError
-from bayesperf.prediction.arrange import arrange, checked
-from bayesperf.prediction.program import ProgramPrediction
+from bayesperf.prediction.arrange import PAGE_BYTES, arrange, checked
+from bayesperf.prediction.program import ProgramPrediction, _launch_times
 from bayesperf.prediction.standins import StandIn, kin_factors, stand_in
 from tests.known import DRAWS, known_profile
 
@@ -102,7 +102,7 @@ def test_what_a_run_allocates_is_part_of_its_launch() -> None:
     step = predicted(known_profile(), table)
     assert float(step.median()) == pytest.approx(1e-3 + 3e-4)
     launch = step.by_kernel().iloc[-1]
-    assert (launch["op"], launch["bytes"]) == ("allocation", 1e6)
+    assert (launch["op"], launch["bytes"]) == ("allocation", PAGE_BYTES)
 
 
 def test_a_kernel_like_a_measured_one_stands_in_and_is_named() -> None:
@@ -178,15 +178,23 @@ def test_a_launch_of_a_program_that_computes_is_one_that_is_handed_on() -> None:
     assert predicted(known_profile(), large).by_kernel().iloc[-1]["op"] == "allocation"
 
 
-def test_what_writing_takes_is_counted_once() -> None:
+def test_each_buffer_adds_what_it_takes_beyond_a_small_one_and_its_writing() -> None:
     of = known_profile()
-    copies = of.table.assign(op=of.table["op"].replace("softmax", "stream_copy"))
-    with_copy = bp.Profile(replace(of.inference, rows=copies))
+    with_copy = bp.Profile(
+        replace(of.inference, rows=of.table.assign(op=of.table["op"].replace("softmax", "stream_copy")))
+    )
     table = kernels("matmul")
-    table.attrs = {"output_bytes": 1e6}
-    step = with_copy.predict_program(table, draws=DRAWS)
-    # An allocation of 300 us, 10 of which are the writing that the product does as well.
-    assert float(step.median()) == pytest.approx(1e-3 + 290e-6)
+    # Of three results one takes the place of an argument; scalars cost nothing.
+    table.attrs = {"output_bytes": 2e6 + 4, "outputs": [1e6, 1e6, 1e6, 4.0], "temporary_bytes": 5e5}
+    arranged = arrange(with_copy, checked(table), "box", launched=True)
+    assert arranged.launch == ("launch", "allocated", "written", "allocated", "written")
+    behind = arranged.rows.iloc[1:]
+    assert behind["bytes"].tolist() == [PAGE_BYTES, 5e5, 5e5, 1e6, 1e6]
+    assert behind["count"].tolist() == [1, 1, 1, 2, 2]
+    assert behind["op"].tolist() == ["allocation", "allocation", "stream_copy", "allocation", "stream_copy"]
+    # A base of 10, 5 more for the smaller buffer; the larger ones take no more than a small one and their writing.
+    parts = np.array([[10.0, 18.0, 3.0, 30.0, 25.0]])
+    assert _launch_times(parts, arranged).tolist() == [15.0]
 
 
 def test_a_program_without_kernels_is_a_launch() -> None:

@@ -15,7 +15,7 @@ from jax import lax
 
 import bayesperf as bp
 from bayesperf.errors import InputError
-from bayesperf.programs.evidence import Evidence, _beside, _held_back, whole_loops
+from bayesperf.programs.evidence import Evidence, _beside, _held_back, whole_pieces
 from bayesperf.programs.running import arguments
 from tests.known import DRAWS, known_profile
 
@@ -116,12 +116,12 @@ def test_a_loop_that_runs_as_one_piece_is_set_beside_its_kernels() -> None:
     table = pd.DataFrame(
         {
             "instruction": ["add", "mul", "sub", "dot"], "op": "elementwise", "count": [1.0, 9.0, 3.0, 3.0],
-            "loop": [None, "while.1/while.2", "while.1", "while.3"],
+            "within": [None, "call/while.2", "call", "while.3"],
         }
     )  # fmt: skip
-    assert whole_loops(table, ["add", "while.1", "while.2", "while.3", "dot"]) == ["while.1"]
-    assert whole_loops(table, ["add", "sub", "while.1", "while.2", "while.3"]) == ["while.3", "while.2"]
-    assert whole_loops(table, ["add", "mul", "sub", "dot"]) == []
+    assert whole_pieces(table, ["add", "call", "while.2", "while.3", "dot"]) == ["call"]
+    assert whole_pieces(table, ["add", "sub", "call", "while.2", "while.3"]) == ["while.3", "while.2"]
+    assert whole_pieces(table, ["add", "mul", "sub", "dot"]) == []
 
 
 def test_a_small_loop_is_explained_as_a_whole() -> None:
@@ -133,7 +133,7 @@ def test_a_small_loop_is_explained_as_a_whole() -> None:
     assert frame["instruction"].is_unique
     seen = frame[frame["measured_s"].notna()]
     # Whichever way this compiler runs it: the loop's time stands beside its prediction.
-    assert (seen.loc[seen["op"].isin(["loop", "elementwise"]), "predicted_s"] > 0).any()
+    assert (seen.loc[seen["op"].isin(["piece", "elementwise"]), "predicted_s"] > 0).any()
 
 
 def test_a_page_tells_where_the_time_went(seen: Evidence, tmp_path: Path) -> None:

@@ -401,7 +401,7 @@ def test_a_scatter_moves_its_updates(reducer: str, flops: int, reads: int) -> No
         SET,
     )
     row = only(from_hlo(text))
-    assert row["op"] == "scatter_random"
+    assert row["op"] == "scatter_rows"
     assert row["flops"] == flops
     assert row["bytes"] == (1 + reads) * 4 * 32 * 16 + 4 * 32
 

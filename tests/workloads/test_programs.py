@@ -236,14 +236,16 @@ def test_dtypes_are_those_of_what_is_multiplied(tables: dict[str, pd.DataFrame])
         (lambda x: x.max(axis=1), "reduce"),
         (lambda x: x.sum(axis=0), "reduce_columns"),
         (lambda x: x.argmin(axis=1), "arg_reduce"),
-        (lambda x: x.cumsum(axis=1), "reduce_window"),
+        (lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (2, 2), "VALID"), "reduce_window"),
         (lambda x: x.T, "transpose"),
-        (lambda x: jnp.roll(x, 1, axis=0), "stream_copy"),
+        (lambda x: x + jnp.roll(x, 1, axis=0), "piecewise"),
+        (lambda x: x.at[jnp.array([5, 3, 5])].add(1.0), "scatter_rows"),
     ],
 )
 def test_names_say_how_a_kernel_goes_through_memory(fn: Callable[[Any], Any], op: str) -> None:
     table = bp.workload(fn, array(128, 256))
-    assert table.sort_values("bytes")["op"].iloc[-1] == op
+    # What is updated is copied before, since the argument is not to be overwritten.
+    assert table[table["op"] != "stream_copy"].sort_values("bytes")["op"].iloc[-1] == op
 
 
 def test_functions_without_an_instruction_are_counted_by_name() -> None:
@@ -258,10 +260,10 @@ def test_kernels_name_the_loops_around_them() -> None:
         return lax.fori_loop(0, 3, lambda _, x: lax.fori_loop(0, 4, lambda _, x: jnp.sin(x), x) @ x, x)
 
     table = bp.workload(nested, array(16, 16)).set_index("op")
-    (outer,) = {table.loc["matmul", "loop"]}
+    (outer,) = {table.loc["matmul", "within"]}
     inner = table[table["function"] == "sin"]
     assert inner["count"].tolist() == [12.0]
-    assert inner["loop"].iloc[0].startswith(f"{outer}/")
+    assert inner["within"].iloc[0].startswith(f"{outer}/")
 
 
 def test_shapes_of_products(tables: dict[str, pd.DataFrame]) -> None:
