@@ -39,7 +39,7 @@ def multiplied(profile: bp.Profile, rows: pd.DataFrame) -> npt.NDArray[np.float6
     """Product of the model's predictions of every victim beside each of its aggressors alone, (row,)."""
     parts: list[dict[str, object]] = []
     owner: list[int] = []
-    for at, row in enumerate(rows.drop(columns="time_s").to_dict("records")):
+    for at, row in enumerate(rows.drop(columns=["time_s", "measurement_id"], errors="ignore").to_dict("records")):
         for corunners, shape, cpus in _single(row):
             parts.append({**row, "corunners": corunners, "corunner_shapes": shape, "corunner_cpus": cpus})
             owner.append(at)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
+import pymc as pm
 import pytest
 import xarray as xr
 
@@ -31,23 +34,30 @@ def simulated() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def profile() -> bp.Profile:
+def built() -> tuple[Any, pd.DataFrame, pm.Model]:
+    """Coding, rows and PyMC model of the rows to fit."""
+    rows = rows_for(simulated(), "fit").reset_index(drop=True)
+    encoded = Contention().encode(rows, None)
+    return encoded, rows, Contention().build(encoded)
+
+
+@pytest.fixture(scope="module")
+def profile(built: tuple[Any, pd.DataFrame, pm.Model]) -> bp.Profile:
     """A profile whose posterior is its prior: what is made of draws does not depend on where they come from."""
-    model, rows = Contention(), rows_for(simulated(), "fit").reset_index(drop=True)
-    encoded = model.encode(rows, None)
-    tree = sample_prior(model.build(encoded), draws=60, seed=1)
+    model, (encoded, rows, pymc) = Contention(), built
+    tree = sample_prior(pymc, draws=20, seed=1)
     groups = {"posterior": tree["prior"].to_dataset(), "prior": tree["prior"].to_dataset()}
     facts = {"caveats": model.caveats(encoded)}
     return bp.Profile(Inference(xr.DataTree.from_dict(groups), model, encoded, rows, None, [], facts))
 
 
-def test_one_observed_variable_holds_all_rows(profile: bp.Profile) -> None:
-    model = profile.model.build(profile.inference.encoded)
-    seen = profile.model.observations(profile.inference.encoded)
+def test_one_observed_variable_holds_all_rows(built: tuple[Any, pd.DataFrame, pm.Model]) -> None:
+    encoded, _, model = built
+    seen = Contention().observations(encoded)
     (name,) = [v.name for v in model.observed_RVs if model.named_vars_to_dims[v.name] == ("observation",)]
     assert name == "log_time"
     assert list(model.coords["observation"]) == [ids[0] for ids in seen["measurement_ids"]]
-    np.testing.assert_allclose(model["observed_log_time"].eval(), seen["log_time"])
+    np.testing.assert_allclose(model["observed_log_time"].get_value(), seen["log_time"])
 
 
 def test_what_runs_alone_is_predicted_as_the_roofline_does(profile: bp.Profile) -> None:
@@ -90,7 +100,7 @@ def test_notes_say_what_was_assumed(profile: bp.Profile) -> None:
 
 def test_slowdowns_are_of_at_least_one_and_need_co_runners(profile: bp.Profile) -> None:
     rows = with_slowdowns(simulated())
-    found = slowdown(profile, rows.drop(columns="time_s"), draws=60)
+    found = slowdown(profile, rows.drop(columns="time_s"), draws=20)
     assert (found["slowdown_lower"] <= found["slowdown"]).all()
     assert (found["slowdown_upper"] > 1.0).all()
     assert (multiplied(profile, rows) > 1.0).all()
