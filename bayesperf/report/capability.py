@@ -130,7 +130,7 @@ def gather(
         title=", ".join(profile.targets[:3]) + (" and others" if len(profile.targets) > 3 else "") or title,
         sensitivity=sense_note,
         parameters=parameters(profile, bases, sensed),
-        bottlenecks=bottlenecks(profile, table, bases, shown, seed=seed),
+        bottlenecks=bottlenecks(profile, table, bases, list(profile.targets), seed=seed),
         plateaus=[p for name, found in sweeps.items() for p in plateaus(name, found, bases)],
         slowdowns=company.slowdowns(profile, table, bases, seed=seed),
         collectives=company.collectives(table, bases),

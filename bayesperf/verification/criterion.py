@@ -2,10 +2,10 @@
 
 Quantiles of two samples of one posterior differ by their Monte-Carlo errors alone. So it is counted which share of the
 second sample lies below each published quantile: that share differs from the quantile's level p with variance
-p (1 - p) (1/n + 1/m), where n and m are the effective sample sizes of the two for that quantile (ArviZ's, after
-Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021). After an arcsine transform, which makes the variance the same at
-all levels, the largest difference of all, in standard errors, is held against a bound that two samples of one posterior
-exceed with probability `alpha` at most: Sidak's, for as many numbers as there are.
+p (1 - p) (1/n + 1/m), where n and m are the effective sample sizes of the two (ArviZ's, after Vehtari, Gelman, Simpson,
+Carpenter and Buerkner 2021; the smaller of those for that quantile and for the bulk). After an arcsine transform, which
+makes the variance the same at all levels, the largest difference of all, in standard errors, is held against a bound
+that two samples of one posterior exceed with probability `alpha` at most: Sidak's, for as many numbers as there are.
 
 Counting shares needs no estimate of the density at a quantile. With one (the usual standard error of a quantile) such a
 rule raised false alarms at twice its nominal rate in the simulation of ``tests/verification/test_criterion.py``.
@@ -118,9 +118,12 @@ def _difference(old: Floats, new: Floats, level: float, value: Floats, survivors
 def _effective(draws: Floats, level: float, survivors: float | None) -> Floats:
     """Effective sample size for a quantile of every parameter, of draws (chain, draw, parameter)."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = array_stats.ess(draws, method="quantile", prob=level, chain_axis=0, draw_axis=1)
+        at_quantile = array_stats.ess(draws, method="quantile", prob=level, chain_axis=0, draw_axis=1)
+        bulk = array_stats.ess(draws, method="bulk", chain_axis=0, draw_axis=1)
     n = float(draws.shape[0] * draws.shape[1])
-    size = np.asarray(found, dtype=float)
-    # Chains that never moved have none; and draws that an update copied and moved are fewer than they seem.
-    size = np.where(np.isfinite(size), size, 1.0)
+    # Estimates of short chains scatter, and the largest difference finds the largest of them: the smaller of two.
+    size = np.minimum(np.asarray(at_quantile, dtype=float), np.asarray(bulk, dtype=float))
+    # Draws that are all the same have no effective size: each counts. Those that an update copied and moved are fewer
+    # than they seem.
+    size = np.where(np.isfinite(size), size, n)
     return size if survivors is None else size * min(1.0, survivors / n)
