@@ -21,11 +21,14 @@ from bayesperf.model import PerformanceModel
 from bayesperf.schema import is_excluded, rows_for, validate, with_ids
 from bayesperf.specs import check_targets, refuse_above_ceiling
 
-__all__ = ["Inference", "choose_rows", "effective_numbers", "fingerprint", "infer"]
+__all__ = ["Inference", "choose_rows", "effective_numbers", "fingerprint", "infer", "lacking"]
 
 log = logging.getLogger("bayesperf.fit")
 
 PRIOR_DRAWS = 500
+
+LONGEST = 6
+"""A second attempt at sampling takes this many times the draws at most."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,11 +142,27 @@ def _sample_until_passed(
         for line in warnings_of(checks):
             log.warning("%s", line)
         if attempt + 1 < attempts:
-            log.warning("sampling again, twice as long")
+            longer = lacking(checks)
+            log.warning("sampling again, %d times as long", longer)
             settings = dataclasses.replace(
-                settings, draws=2 * settings.draws, tune=2 * settings.tune, target_accept=0.95
+                settings,
+                draws=longer * settings.draws,
+                tune=2 * settings.tune,
+                target_accept=0.95,
+                thin=settings.thin * max(longer // 2, 1),
             )
     return tree, checks, settings
+
+
+def lacking(checks: list[Check]) -> int:
+    """How many times as many draws would pass, by what was lacking; no more than `LONGEST`, as chains may disagree for
+    other reasons than their length.
+    """
+    found = {check.name: check for check in checks}
+    times = [found[name].limit / max(found[name].value, 1.0) for name in ("bulk ESS", "tail ESS")]
+    # R-hat's excess falls with the number of draws.
+    times.append((found["R-hat"].value - 1.0) / (found["R-hat"].limit - 1.0))
+    return int(np.clip(np.ceil(np.max(np.nan_to_num(times, nan=LONGEST))), 2, LONGEST))
 
 
 def _observed(built: Any) -> xr.Dataset:

@@ -37,12 +37,25 @@ __all__ = [
 
 @dataclass(frozen=True)
 class SamplerSettings:
-    """Settings of one NUTS run; what the sampler reports back is checked against them."""
+    """Settings of one NUTS run; what the sampler reports back is checked against them.
+
+    Parameters
+    ----------
+    draws, tune
+        Steps after tuning and for it, of each chain.
+    chains
+        Chains.
+    target_accept
+        Mean acceptance that the step size is tuned to.
+    thin
+        Of the draws every so many are kept; statistics of the sampler are of all.
+    """
 
     draws: int = 1000
     tune: int = 1000
     chains: int = 4
     target_accept: float = 0.9
+    thin: int = 1
 
 
 def _plain_mode() -> Mode:
@@ -136,7 +149,7 @@ def sample(
     stats = tree["sample_stats"].to_dataset()
     # Message objects have no NetCDF type.
     stats = stats.drop_vars([name for name in stats.data_vars if stats[name].dtype == object])
-    posterior = tree["posterior"].to_dataset()
+    posterior = tree["posterior"].to_dataset().isel(draw=slice(None, None, settings.thin))
     derived = (derive or deriver(model))(posterior)
     return xr.DataTree.from_dict({"posterior": posterior.merge(derived), "sample_stats": stats})
 
