@@ -5,8 +5,8 @@ campaigns and held-out points of a later one, fits the table and tests. An alarm
 over replicates is judged against alpha plus two standard errors:
 
 - ``model``: everything as the model believes, Student-t noise of its own tail;
-- ``heavy tails``: noise of t3, which the model does not know;
-- ``spread 0.02``, ``spread 0.1``: campaigns of a fixed spread, in common and half as much of each term of its own.
+- ``spread 0.02``, ``spread 0.1``: campaigns of a fixed spread, in common and half as much of each term of its own;
+- ``heavy tails``: noise of t3 of the same scale, which nothing promised: printed, not judged.
 
 Two kinds of fit: ``nuts`` draws truths from the shipped roofline, samples its posterior and calls `Profile.validate`;
 ``exact`` is a roofline made linear with known spreads, whose posterior has a closed form, and carries the bulk. Nothing
@@ -50,13 +50,14 @@ class Scenario:
     name: str
     tail: float | None = None
     spread: float | None = None
+    judged: bool = True
 
 
 SCENARIOS = (
     Scenario("model"),
-    Scenario("heavy tails", tail=3.0),
     Scenario("spread 0.02", spread=0.02),
     Scenario("spread 0.1", spread=0.1),
+    Scenario("heavy tails", tail=3.0, judged=False),
 )
 
 
@@ -111,8 +112,8 @@ def main() -> None:
             row = (f"{scenario.name}, {kind}", str(len(found)), f"{share:.2%}", f"{limit:.2%}", f"{granted:.2%}")
             view.add_row(*row, unconverged)
             print(*row, unconverged, sep="; ", file=sys.stderr)
-            missed += [row[0]] * bool(share > limit)
-        if world is not None:
+            missed += [row[0]] * bool(scenario.judged and share > limit)
+        if world is not None and scenario.judged:
             table = [[int(found[:, 0].sum()), int((~found[:, 0]).sum())] for found in kinds.values()]
             missed += [f"{scenario.name}: kinds differ"] * bool(scipy.stats.fisher_exact(table).pvalue < 0.01)
     Console(width=120).print(view)

@@ -11,8 +11,8 @@ later campaign in which the time of one term is 20 % longer:
   ``undecided`` says "more campaigns, not rows".
 
 Two kinds of fit, as in ``false_alarms.py``: ``nuts`` is the shipped model and `Profile.validate`; ``exact`` is a
-roofline made linear with known spreads, which carries the bulk at eight campaigns. The last line says whether the limits
-were met; exit code 1 if not.
+roofline made linear with known spreads, which carries the bulk at eight campaigns. The last line says whether the
+limits were met; exit code 1 if not.
 """
 
 from __future__ import annotations
