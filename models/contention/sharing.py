@@ -35,7 +35,10 @@ APART = 0.3
 ALIKE = 0.7
 """Cosine of the demands of both from which a partner is not complementary, whatever else."""
 
-TAIL = 5.0
+EXPECTED, EXPECTED_FREEDOM = 0.07, 2.0
+"""Standard deviation of a log slowdown measured once, before any is seen, and how many differences that is worth."""
+
+TAIL = 8.0
 """Degrees of freedom of the noise."""
 
 
@@ -80,8 +83,17 @@ def _of_target(beside: Beside, at: int, target: str) -> Sharing:
     if not len(chosen):
         return Sharing(target, 0.5, "undecided", 0, 0)
     slow = (beside.log_time - beside.base)[mine]
-    log = np.array([np.median(slow[code == beside.pair[row]]) for row in chosen])
-    return compare(target, _part(beside.mix, chosen), log)
+    groups = [slow[code == beside.pair[row]] for row in chosen]
+    log = np.array([np.median(values) for values in groups])
+    return compare(target, _part(beside.mix, chosen), log, _scatter(groups))
+
+
+def _scatter(groups: Sequence[Floats]) -> Floats:
+    """Standard deviation of every group's median, from the scatter of all and what is expected of it, (group,)."""
+    squares = sum(float(((values - values.mean()) ** 2).sum()) for values in groups)
+    freedom = sum(len(values) - 1 for values in groups)
+    one = np.sqrt((EXPECTED_FREEDOM * EXPECTED**2 + squares) / (EXPECTED_FREEDOM + freedom))
+    return np.array([one / np.sqrt(len(values)) for values in groups])
 
 
 def _telling(mix: Mix) -> np.ndarray:
@@ -91,8 +103,8 @@ def _telling(mix: Mix) -> np.ndarray:
     return np.asarray(np.isnan(capacity) | (capacity <= 1.0) | (crowd <= capacity + 0.1), dtype=bool)
 
 
-def compare(target: str, mix: Mix, log_slowdown: Floats) -> Sharing:
-    """Compare both explanations of log slowdowns, (row,), of the mixes given, one row per pair."""
+def compare(target: str, mix: Mix, log_slowdown: Floats, scatter: Floats) -> Sharing:
+    """Compare both explanations of log slowdowns and their standard deviations, (row,) each, one row per pair."""
     mix = replace(mix, capacity=np.full_like(mix.capacity, np.nan), overlap=np.ones_like(mix.overlap))
     others = mix.others[:, 0].sum(axis=1)
     turns = np.log1p(others)
@@ -101,7 +113,7 @@ def compare(target: str, mix: Mix, log_slowdown: Floats) -> Sharing:
     if not len(telling):
         return Sharing(target, 0.5, "undecided", len(others), 0)
     explanations = _slicing(others[telling]), _sharing(_part(mix, telling))
-    evidence = [_evidence(mean, log_slowdown[telling], noise) for mean, noise in explanations]
+    evidence = [_evidence(mean, log_slowdown[telling], spread * scatter[telling]) for mean, spread in explanations]
     slicing = float(1.0 / (1.0 + np.exp(np.clip(evidence[1] - evidence[0], -50.0, 50.0))))
     verdict = "slicing" if slicing >= CERTAIN else "sharing" if slicing <= 1.0 - CERTAIN else "undecided"
     return Sharing(target, slicing, verdict, len(others), len(telling))
@@ -116,8 +128,8 @@ def _alike(mix: Mix) -> Floats:
 
 
 def _evidence(mean: Floats, log_slowdown: Floats, noise: Floats) -> float:
-    """Log marginal likelihood of an explanation's predictions, (draw, row), noise (draw,)."""
-    scale = np.sqrt(noise[:, None] ** 2 + (np.exp(PRIORS.pair_slope[0]) * mean) ** 2)
+    """Log marginal likelihood of an explanation's predictions, and noise, (draw, row) each."""
+    scale = np.sqrt(noise**2 + (np.exp(PRIORS.pair_slope[0]) * mean) ** 2)
     return float(logsumexp(t.logpdf(log_slowdown, TAIL, mean, scale).sum(axis=1)) - np.log(len(mean)))
 
 
@@ -125,15 +137,16 @@ def _points(dimensions: int) -> Floats:
     return np.asarray(normal.ppf(qmc.Halton(dimensions, seed=1).random(DRAWS)))
 
 
-def _noise(z: Floats) -> Floats:
-    return np.exp(np.log(0.05) + 0.5 * z)
+def _spread(z: Floats) -> Floats:
+    """What the noise may be, relative to what the scatter says: 30 % either way, (draw, 1)."""
+    return np.exp(0.3 * z)
 
 
 def _slicing(others: Floats) -> tuple[Floats, Floats]:
     z = _points(2)
     location, scale = PRIORS.turn_weight
-    weight = np.exp(location + np.hypot(scale, PRIORS.turn_weight_spread) * z[:, :1])
-    return np.log1p(weight * others), _noise(z[:, 1])
+    weight = np.exp(location + scale * z[:, :1])
+    return np.log1p(weight * others), _spread(z[:, 1:2])
 
 
 def _sharing(mix: Mix) -> tuple[Floats, Floats]:
@@ -155,7 +168,7 @@ def _sharing(mix: Mix) -> tuple[Floats, Floats]:
         "corner": 1.0 + np.exp(of(6, PRIORS.corner)),
         "demand_effect": own,
     }
-    return contend(np, p, mix).total, _noise(z[:, 8])
+    return contend(np, p, mix).total, _spread(z[:, 8:9])
 
 
 def _plain(rows: int, members: int) -> dict[str, Floats]:
