@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from _contention import KERNELS, Target, pairs, table
 
 from bayesperf.errors import InputError
 from bayesperf.models.contention import Contention
 from bayesperf.models.contention.encode import encode
 from bayesperf.schema import with_ids
-from tests.benchmarks._contention import KERNELS, Target, pairs, table
 
 PAIRS = list(pairs(KERNELS[:2]))
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from _contention import KERNELS, Target, table
 
 from bayesperf.errors import TableError
 from bayesperf.models.contention.demand import Kernel, rates_of
 from bayesperf.models.contention.mixes import Catalogue, Places, code_mixes, corunners_of, cpus_in, members_of, shape_of
-from tests.benchmarks._contention import KERNELS, Target, table
 
 TRIAD = Kernel("stream_triad", "float32", 2e5, 1.2e6, 1.2e6, np.log(1e-4), 1.0)
 SMALL = Kernel("stream_triad", "float32", 2e3, 1.2e4, 1.2e4, np.log(1e-6), 1.0)

@@ -9,6 +9,8 @@ import pandas as pd
 import pymc as pm
 import pytest
 import xarray as xr
+from _contention import KERNELS, Target, pairs, table
+from _mixes import multiplied, with_slowdowns
 
 import bayesperf as bp
 from bayesperf.errors import InputError
@@ -18,8 +20,6 @@ from bayesperf.model import Request
 from bayesperf.models.contention import Contention, slowdown
 from bayesperf.models.roofline import Roofline
 from bayesperf.schema import rows_for
-from tests.benchmarks._contention import KERNELS, Target, pairs, table
-from tests.benchmarks._mixes import multiplied, with_slowdowns
 
 MIXES = [(KERNELS[0], KERNELS[1], KERNELS[1]), (KERNELS[1], KERNELS[1], KERNELS[0])]
 

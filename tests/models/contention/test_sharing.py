@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from _contention import KERNELS, Kernel, Target, pairs, table
 
 from bayesperf.models.contention.encode import encode
 from bayesperf.models.contention.sharing import sentences, sharing, sharing_of
 from bayesperf.models.contention.usl import scalability
-from tests.benchmarks._contention import KERNELS, Kernel, Target, pairs, table
 
 FEW = KERNELS[:2]
 
