@@ -49,8 +49,9 @@ class Arranged:
     kin, families
         How much alike each row of `rows` runs; its family and its stand-in.
     launch
-        Names of the parts of the launch: none; ``launch``; and, for each size of buffer that it allocates,
-        ``allocated`` and what is taken from that, ``written``.
+        Names of the parts of the launch: none; ``launch``; and, for each size of buffer that it allocates, the row
+        ``written`` that tells what writing it takes, whose ``ratio`` is the time of a launch that returns such a buffer
+        over that of a launch that returns a page.
     notes
         What was put in whose place.
     """
@@ -110,15 +111,13 @@ def arrange(profile: Profile, table: pd.DataFrame, target: str, *, launched: boo
     rows = rows.assign(op=pd.Series([each.op for each in found], dtype=object, index=rows.index), statistic="slope")
     if alone.any():
         rows["flops"] = np.where(alone, rows["function_values"], rows["flops"])
-    kin, parts = [each.kin for each in found], _launch(table, measured.get(target, set())) if launched else []
+    kin, own = [each.kin for each in found], profile.table[profile.table["target"] == target]
+    parts = _launch(table, own) if launched else []
     if parts:
         behind = pd.DataFrame([{**part, "target": target} for part in parts])
         rows = pd.concat([rows, behind], ignore_index=True) if len(rows) else behind
-        table = (
-            pd.concat([table, behind.iloc[:1].drop(columns="target")], ignore_index=True)
-            if len(table)
-            else behind.iloc[:1]
-        )
+        shown = behind.iloc[:1].drop(columns="target")
+        table = pd.concat([table, shown], ignore_index=True) if len(table) else shown
         kin += ["measured"] * len(parts)
         families += [("launch", str(part["op"])) for part in parts]
     swapped = sorted({(old, each.op, each.kin) for (old, _), each in zip(families, found, strict=False)})
@@ -167,15 +166,16 @@ def _scoped(rows: pd.DataFrame, scopes: Mapping[float, str]) -> pd.DataFrame:
     return rows
 
 
-def _launch(table: pd.DataFrame, measured: Collection[str]) -> list[dict[str, Any]]:
+def _launch(table: pd.DataFrame, measured: pd.DataFrame) -> list[dict[str, Any]]:
     """Rows of a launch, the one that is shown first.
 
     What a run allocates counts where that was measured: the probe `allocation` launches a program that writes one fresh
-    buffer. Of each buffer that a run allocates, what it takes more than the smallest is added, without what writing it
-    takes: the kernels do that. ``count`` says how many buffers of a size there are.
+    buffer. Of each buffer that a run allocates, what it takes more than a page is added, without what writing it takes:
+    the kernels do that. Memory of some sizes is kept by the process and of others given back and faulted in again, a
+    cliff that follows no bandwidth: it is read off the measured sizes.
     """
     attrs = {str(k): v for k, v in table.attrs.items()}
-    buffers = _buffers(attrs)
+    buffers, ops = _buffers(attrs), set(measured["op"])
     row: dict[str, Any] = {
         "op": "dispatch",
         "dtype": "float32",
@@ -186,16 +186,26 @@ def _launch(table: pd.DataFrame, measured: Collection[str]) -> list[dict[str, An
         "instruction": "launch",
     }
     handed = float((table["flops"] * table["count"]).sum()) >= INLINE_FLOPS and attrs.get("platform") == "cpu"
-    if (not buffers and not handed) or "allocation" not in measured:
+    if (not buffers and not handed) or "allocation" not in ops:
         return [row]
-    copy = next((name for name in COPIES if name in measured), None)
     parts = [row | {"op": "allocation", "bytes": PAGE_BYTES, "working_set_bytes": PAGE_BYTES}]
-    for size, count in buffers.items():
-        sizes = {"bytes": size, "working_set_bytes": size, "count": float(count)}
-        parts.append(row | sizes | {"op": "allocation", "instruction": "allocated"})
-        if copy is not None:
-            parts.append(row | sizes | {"op": copy, "instruction": "written", "statistic": "slope"})
+    copy = next((name for name in COPIES if name in ops), None)
+    for size, count in buffers.items() if copy else ():
+        written = {"op": copy, "bytes": size, "working_set_bytes": size, "statistic": "slope", "instruction": "written"}
+        parts.append(row | written | {"count": float(count), "ratio": _ratio(measured, size)})
     return parts
+
+
+def _ratio(measured: pd.DataFrame, size: float) -> float:
+    """Time of a launch that returns a buffer of `size`, over that of one that returns a page.
+
+    Medians of the measured sizes, interpolated in logs; beyond the largest in proportion.
+    """
+    medians = measured[measured["op"] == "allocation"].groupby("bytes")["time_s"].median().sort_index()
+    sizes, times = np.log(medians.index.to_numpy(float)), np.log(medians.to_numpy(float))
+    at = np.log([PAGE_BYTES, size])
+    page, found = np.interp(at, sizes, times) + np.maximum(at - sizes[-1], 0.0)
+    return float(np.exp(found - page))
 
 
 def _buffers(attrs: Mapping[str, Any]) -> dict[float, int]:

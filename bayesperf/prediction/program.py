@@ -49,7 +49,7 @@ SUPPORTED = 0.95
 """Share of the predicted time, in kernels inside of what was measured, from which a program counts as supported."""
 
 _OWN = (
-    *("count", "transcendentals", "function", "function_values", "threads", "footprint_bytes"),
+    *("count", "ratio", "transcendentals", "function", "function_values", "threads", "footprint_bytes"),
     *("instruction", "within", "source", "flags"),
 )
 """Columns that do not tell one configuration from another."""
@@ -211,13 +211,12 @@ class ProgramPrediction:
 
 def _launch_times(parts: npt.NDArray[np.float64], arranged: Arranged) -> npt.NDArray[np.float64]:
     """Times of a launch, (draw,), from those of its parts, (draw, part): the first, and what each buffer adds to it."""
-    counts = arranged.rows["count"].to_numpy(float)[-parts.shape[1] :]
-    total = parts[:, 0].copy()
-    for at, name in enumerate(arranged.launch):
-        if name == "allocated":
-            written = parts[:, at + 1] if arranged.launch[at + 1 : at + 2] == ("written",) else 0.0
-            total += counts[at] * np.maximum(parts[:, at] - written - parts[:, 0], 0.0)
-    return np.asarray(total)
+    base, written = parts[:, :1], parts[:, 1:]
+    if not written.shape[1]:
+        return base[:, 0]
+    buffers = arranged.rows.iloc[-written.shape[1] :]
+    more = (buffers["ratio"].to_numpy(float) - 1.0) * base - written
+    return np.asarray(base[:, 0] + (buffers["count"].to_numpy(float) * np.maximum(more, 0.0)).sum(axis=1))
 
 
 def predict_program(

@@ -11,7 +11,7 @@ import pytest
 
 import bayesperf as bp
 from bayesperf.errors import InputError
-from bayesperf.prediction.arrange import PAGE_BYTES, arrange, checked
+from bayesperf.prediction.arrange import PAGE_BYTES, _ratio, arrange, checked
 from bayesperf.prediction.program import ProgramPrediction, _launch_times
 from bayesperf.prediction.standins import StandIn, kin_factors, stand_in
 from tests.known import DRAWS, known_profile
@@ -187,14 +187,24 @@ def test_each_buffer_adds_what_it_takes_beyond_a_small_one_and_its_writing() -> 
     # Of three results one takes the place of an argument; scalars cost nothing.
     table.attrs = {"output_bytes": 2e6 + 4, "outputs": [1e6, 1e6, 1e6, 4.0], "temporary_bytes": 5e5}
     arranged = arrange(with_copy, checked(table), "box", launched=True)
-    assert arranged.launch == ("launch", "allocated", "written", "allocated", "written")
+    assert arranged.launch == ("launch", "written", "written")
     behind = arranged.rows.iloc[1:]
-    assert behind["bytes"].tolist() == [PAGE_BYTES, 5e5, 5e5, 1e6, 1e6]
-    assert behind["count"].tolist() == [1, 1, 1, 2, 2]
-    assert behind["op"].tolist() == ["allocation", "allocation", "stream_copy", "allocation", "stream_copy"]
-    # A base of 10, 5 more for the smaller buffer; the larger ones take no more than a small one and their writing.
-    parts = np.array([[10.0, 18.0, 3.0, 30.0, 25.0]])
-    assert _launch_times(parts, arranged).tolist() == [15.0]
+    assert behind["bytes"].tolist() == [PAGE_BYTES, 5e5, 1e6]
+    assert behind["count"].tolist() == [1, 1, 2]
+    assert behind["op"].tolist() == ["allocation", "stream_copy", "stream_copy"]
+    # The base, nothing for the smaller buffer, whose writing explains it, and twice what is left of the larger.
+    parts = np.array([[10.0, 30.0, 35.0]])
+    known = replace(arranged, rows=arranged.rows.assign(ratio=[np.nan, np.nan, 3.0, 5.0]))
+    assert _launch_times(parts, known).tolist() == [10.0 + 2 * (40.0 - 35.0)]
+
+
+def test_allocations_between_measured_sizes_and_beyond() -> None:
+    sizes, times = [4096.0, 4096.0 * 256, 4096.0 * 65536], [1e-5, 2e-5, 8e-5]
+    measured = pd.DataFrame({"op": "allocation", "bytes": sizes * 2, "time_s": times * 2})
+    assert _ratio(measured, 4096.0) == pytest.approx(1.0)
+    assert _ratio(measured, 4096.0 * 16) == pytest.approx(2**0.5)
+    assert _ratio(measured, 4096.0 * 4096) == pytest.approx(4.0)
+    assert _ratio(measured, 4096.0 * 65536 * 3) == pytest.approx(24.0)
 
 
 def test_a_program_without_kernels_is_a_launch() -> None:
