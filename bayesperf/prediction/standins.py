@@ -60,8 +60,8 @@ FAR: dict[str, tuple[str, ...]] = {
 FUNCTIONS = ("exp", "tanh", "log", "erf")
 """Measured functions that stand in for others, the first that there is."""
 
-EVALUATING = ("elementwise", "reduce", "reduce_columns", "softmax")
-"""Families of kernels that evaluate functions value by value."""
+EVALUATING = ("elementwise", "reduce", "reduce_columns")
+"""Families whose kernels may evaluate any function, value by value, measured or not."""
 
 DECIDE = 0.05
 """Share of function values (``exp``, ``tanh``, ...) in the flops from which they, and not the arithmetic beside them,
@@ -104,7 +104,8 @@ def stand_in(op: str, share: float, function: str | None, measured: Collection[s
     measured
         Operations measured on the target.
     """
-    if op in EVALUATING and share >= DECIDE and function is not None:
+    evaluates = op in EVALUATING or (op == "softmax" and op not in measured)
+    if evaluates and share >= DECIDE and function is not None:
         if function in measured:
             return StandIn(function, "measured", functions=True)
         other = next((name for name in FUNCTIONS if name in measured), None)

@@ -123,6 +123,8 @@ def test_a_kernel_like_a_measured_one_stands_in_and_is_named() -> None:
         ("reduce", 0.2, "power", {"tanh", "reduce"}, StandIn("tanh", "far", functions=True)),
         ("elementwise", 0.2, "exp", {"fma_chain"}, StandIn("elementwise", "unknown")),
         ("matmul", 0.5, "exp", {"exp", "matmul"}, StandIn("matmul", "measured")),
+        ("softmax", 0.2, "exp", {"exp", "softmax"}, StandIn("softmax", "measured")),
+        ("softmax", 0.2, "exp", {"exp"}, StandIn("exp", "measured", functions=True)),
         ("stream_copy", 0.0, None, {"stream_triad"}, StandIn("stream_triad", "near")),
         ("reduce_columns", 0.0, None, {"stream_read"}, StandIn("stream_read", "near")),
         ("conv2d", 0.0, None, {"matmul"}, StandIn("matmul", "far")),
