@@ -190,7 +190,7 @@ def _launch(table: pd.DataFrame, measured: pd.DataFrame) -> list[dict[str, Any]]
         return [row]
     parts = [row | {"op": "allocation", "bytes": PAGE_BYTES, "working_set_bytes": PAGE_BYTES}]
     copy = next((name for name in COPIES if name in ops), None)
-    for size, count in buffers.items() if copy else ():
+    for size, count in (buffers if copy is not None else {}).items():
         written = {"op": copy, "bytes": size, "working_set_bytes": size, "statistic": "slope", "instruction": "written"}
         parts.append(row | written | {"count": float(count), "ratio": _ratio(measured, size)})
     return parts
