@@ -118,10 +118,13 @@ def _said(row: Mapping[Any, Any]) -> str:
 def explain(evidence: Evidence) -> Moved:
     """Weigh the explanations of what some rows show."""
     n = len(evidence.residual)
+    nothing = Moved(pd.DataFrame(columns=COLUMNS), "not computed", np.nan, n, ())
+    if n < FEW:
+        return nothing
     candidates = candidates_for(n, evidence.shares, evidence.subsets)
-    method, k, weights = weigh(evidence, candidates) if n >= FEW else ("not computed", np.nan, [])
+    method, k, weights = weigh(evidence, candidates)
     if not weights:
-        return Moved(pd.DataFrame(columns=COLUMNS), "not computed", k, n, ())
+        return nothing
     table = _table(candidates, weights)
     near = table.loc[table["probability"] > RATIO * table["probability"].iloc[0], "explanation"]
     return Moved(table, method, k, n, probes_for(near)[:PROBES])

@@ -109,7 +109,8 @@ def weigh(evidence: Evidence, candidates: Sequence[Candidate]) -> tuple[Method, 
         tail=evidence.tail,
         shared=campaign,
     )
-    averaged, k = {}, -np.inf
+    averaged: dict[int, Weight] = {}
+    k = -np.inf
     for at in np.argsort(-values, kind="stable"):
         if values[at] < values.max() - BEHIND:
             break
