@@ -131,8 +131,10 @@ def contend(xp: Any, p: Mapping[str, Any], mix: Mix, iterations: int = ITERATION
         offered = own[name] * (others + used[name] + rest) ** (-1.0 / q)
         stretch[name] = _stretch(p, name, own[name], (beside * offered[..., None, :]).sum(axis=-1))
     slow = {name: used[name] * stretch[name] ** q for name in own}
-    # What a cache loses to others is no bandwidth: only the victim's own time knows of it.
-    slow["memory"] = slow["memory"] * xp.exp(q * p["cache_taken"][..., None] * mix.pressure)
+    # What a cache loses to others is no bandwidth: only the victim's own time knows of it. Who takes turns fills it
+    # again once a turn, which is soon done.
+    meanwhile = beside.sum(axis=-1) / np.maximum(mix.others.sum(axis=-1), 1.0)
+    slow["memory"] = slow["memory"] * xp.exp(q * p["cache_taken"][..., None] * mix.pressure * meanwhile)
     work = xp.log(sum(slow.values()) + rest) / q
     return Stretch(xp.log(turns)[..., 0], (xp.exp(p["victim_effect"]) * work)[..., 0])
 

@@ -42,8 +42,8 @@ class Priors:
 
     private_bytes_spread: float = 0.5
 
-    cache_taken: tuple[float, float] = (-1.5, 1.5)
-    """Log odds of the share of a cache that others' working sets take from one's own: 18 % (2 to 72 %)."""
+    cache_taken: tuple[float, float] = (-2.0, 1.5)
+    """Log odds of the share of a cache that others' working sets take from one's own: 12 % (1 to 61 %)."""
 
     cache_taken_spread: float = 0.7
 
