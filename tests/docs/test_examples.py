@@ -89,7 +89,7 @@ def run(words: list[str], unsaid: tuple[str, ...]) -> int:
     return code
 
 
-# Slow by default; .ci/run runs it by itself. Plots of ArviZ, JAX and profilers may warn: that is not ours.
+# Plots of ArviZ, JAX and profilers may warn: that is not ours.
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.usefixtures("no_sampler")
