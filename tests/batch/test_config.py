@@ -158,7 +158,12 @@ def test_a_data_set_becomes_a_plain_file_that_is_the_same_each_time(
 
     rows = with_provenance(read_measurements(config.parent / "t.csv"), {"p": {"kind": "dataset"}})
     given: list[Any] = []
-    monkeypatch.setattr("bayesperf.datasets.load", lambda *args, **options: given.append((args, options)) or rows)
+
+    def load(*args: Any, **options: Any) -> Any:
+        given.append((args, options))
+        return rows
+
+    monkeypatch.setattr("bayesperf.datasets.load", load)
     text = '[data.mine]\ndataset = "own"\nflagged = "drop"\noptions = { suite = "quick" }\n'
     text += '[[job]]\ndata = "mine"\nspecs = "shipped"\n[[job]]\nname = "x"\ndata = "mine"\n'
     first, again = expanded(config, text), expanded(config, text)
