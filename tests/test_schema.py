@@ -312,7 +312,7 @@ def test_conditions_that_nobody_knows_are_refused(make_table: MakeTable, bad: st
 
 
 def test_rows_without_a_role_are_for_fitting(make_table: MakeTable) -> None:
-    table = schema.schema.validate(make_table(role=["fit", "heldout", None]))
+    table = schema.validate(make_table(role=["fit", "heldout", None]))
     assert len(schema.rows_for(table, "fit")) == 2
     assert len(schema.rows_for(table, "heldout")) == 1
     plain = schema.validate(make_table())
