@@ -7,6 +7,7 @@ count one error several times. Fitting and validation both work on these summari
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ import pandas as pd
 
 from bayesperf.schema import SHAPE_COLUMNS
 
-__all__ = ["KEYS", "Configurations", "configurations"]
+__all__ = ["KEYS", "Configurations", "configurations", "records"]
 
 KEYS = (
     *("target", "op", "dtype", "flops", "bytes", "working_set_bytes", "parallelism", "message_bytes", "n_devices"),
@@ -91,3 +92,8 @@ def configurations(table: pd.DataFrame, code: npt.NDArray[np.intp] | None = None
         square=np.maximum(square, _CLOCK_VARIANCE * np.maximum(count - 1.0, 0.0)),
         within=np.asarray(pd.Series(relative).groupby(code, sort=True).mean(), dtype=np.float64),
     )
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a table, by column name."""
+    return [{str(k): v for k, v in row.items()} for row in table.to_dict(orient="records")]

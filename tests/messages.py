@@ -23,7 +23,7 @@ def true_time(op: str, size: float, ranks: int, growth: float = 0.0) -> float:
     turns = 2 if op == "all_reduce" else 1
     latency = LAUNCH + turns * (ranks - 1) * STEP
     wire = turns * (ranks - 1) / ranks * size / BUS * (ranks / 2) ** growth
-    return min(latency + 2 * wire, 3 * latency + wire)
+    return float(min(latency + 2 * wire, 3 * latency + wire))
 
 
 def messages_table(

@@ -236,7 +236,9 @@ def predict_program(
     rows = arranged.rows
     keys = [name for name in rows.columns if name not in _OWN]
     together = rows.assign(kin=arranged.kin, family=[old for old, _ in arranged.families])
-    configuration = together.groupby([*keys, "kin", "family"], dropna=False, sort=False).ngroup().to_numpy(np.intp)
+    configuration = (
+        together.groupby([*keys, "kin", "family"], dropna=False, sort=False).ngroup().to_numpy().astype(np.intp)
+    )
     first = np.unique(configuration, return_index=True)[1]
     kernels = profile.predict(rows.iloc[first][keys].reset_index(drop=True), **options)
     families, kin = [arranged.families[at] for at in first], [arranged.kin[at] for at in first]

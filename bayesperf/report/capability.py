@@ -265,7 +265,7 @@ def _target_figures(report: Report) -> list[dict[str, Any]]:
 def _matrices(report: Report) -> list[dict[str, Any]]:
     """The contention matrix of every target that was measured beside others."""
     entries = report.document.slowdowns
-    found = []
+    found: list[dict[str, Any]] = []
     for target in dict.fromkeys(entry.target for entry in entries):
         mine = [entry for entry in entries if entry.target == target]
         drawn = company_figures.contention(mine)
@@ -277,7 +277,7 @@ def _matrices(report: Report) -> list[dict[str, Any]]:
 
 def _collective_figures(report: Report) -> list[dict[str, Any]]:
     entries = report.document.collectives
-    found = []
+    found: list[dict[str, Any]] = []
     for target in dict.fromkeys(entry.target for entry in entries):
         mine = [entry for entry in entries if entry.target == target]
         drawn = company_figures.collectives(mine)

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from bayesperf.collectives import COLLECTIVES, SENT_BETWEEN_TWO, bus_factor
+from bayesperf.configurations import records
 from bayesperf.report.basis import Bases
 from bayesperf.report.bottlenecks import undescribed, workload_columns
 from bayesperf.report.document import Collective, Interval, Slowdown, Unmodelled
-from bayesperf.report.words import configuration, quantity, records
+from bayesperf.report.words import configuration, quantity
 from bayesperf.schema import SHAPE_COLUMNS
 
 if TYPE_CHECKING:
@@ -98,18 +99,19 @@ def collectives(table: pd.DataFrame, bases: Bases) -> list[Collective]:
         return []
     rows = rows.assign(n_devices=rows["n_devices"]) if "n_devices" in rows else rows.assign(n_devices=np.nan)
     entries = []
-    for (target, op, n, size), some in rows.groupby(
+    for (target, op, ranks, size), some in rows.groupby(
         ["target", "op", "n_devices", "message_bytes"], dropna=False, sort=True
     ):
+        n, sent = float(str(ranks)), float(str(size))
         time = float(some["time_s"].median())
         entries.append(
             Collective(
                 target=str(target),
                 op=str(op),
-                n_devices=float(n) if math.isfinite(n) else None,
-                message_bytes=float(size),
+                n_devices=n if math.isfinite(n) else None,
+                message_bytes=sent,
                 time_s=time,
-                bus_bytes_per_s=_bus(str(op), some, n, size / time),
+                bus_bytes_per_s=_bus(str(op), some, n, sent / time),
                 basis=bases.of_rows(some),
             )
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from bayesperf.configurations import records
 from bayesperf.model import LIMITS
 from bayesperf.report.basis import Bases, basis_words
 from bayesperf.report.canvas import to_uri
@@ -15,7 +16,7 @@ from bayesperf.report.content import stated
 from bayesperf.report.evidence import Evidence
 from bayesperf.report.intervals import MOST_LINES, ratios
 from bayesperf.report.page import render
-from bayesperf.report.words import configuration, count, number, percent, quantity, records
+from bayesperf.report.words import configuration, count, number, percent, quantity
 
 if TYPE_CHECKING:
     from bayesperf.prediction.compare import Comparison

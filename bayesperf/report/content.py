@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from bayesperf.configurations import records
 from bayesperf.report import heldout_figures
 from bayesperf.report.basis import Bases, basis_words
 from bayesperf.report.canvas import to_uri
 from bayesperf.report.evidence import Evidence
 from bayesperf.report.parameters import INTERVAL
-from bayesperf.report.words import configuration, count, interval, number, percent, quantity, records
+from bayesperf.report.words import configuration, count, interval, number, percent, quantity
 
 if TYPE_CHECKING:
     from bayesperf.prediction.profile import Profile

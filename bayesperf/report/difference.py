@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from bayesperf.configurations import records
 from bayesperf.report.canvas import to_uri
 from bayesperf.report.content import stated
 from bayesperf.report.intervals import MOST_LINES, ratios
 from bayesperf.report.page import render
-from bayesperf.report.words import number, percent, quantity, records
+from bayesperf.report.words import number, percent, quantity
 
 if TYPE_CHECKING:
     from bayesperf.prediction.diff import Difference

@@ -253,7 +253,7 @@ class Measurement(_Part):
 class Capability(_Part):
     """A capability profile."""
 
-    schema_version: Literal[1] = VERSION
+    schema_version: Literal[1] = 1
     kind: Literal["bayesperf-capability"] = "bayesperf-capability"
     title: str
     model: str

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesperf.report.words import configuration, number, quantity, records
+from bayesperf.configurations import records
+from bayesperf.report.words import configuration, number, quantity
 from bayesperf.schema import COLUMNS, SHAPE_COLUMNS
 from bayesperf.store import provenance_of
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from bayesperf.configurations import records
 from bayesperf.report.canvas import to_uri
 from bayesperf.report.content import stated
 from bayesperf.report.intervals import MOST_LINES, ratios
 from bayesperf.report.page import render
-from bayesperf.report.words import interval, number, percent, quantity, records
+from bayesperf.report.words import interval, number, percent, quantity
 
 if TYPE_CHECKING:
     from bayesperf.programs.evidence import Evidence

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from bayesperf.configurations import records
 from bayesperf.inference.infer import effective_numbers
 from bayesperf.report import content
 from bayesperf.report.basis import Bases
@@ -19,7 +20,7 @@ from bayesperf.report.document import (
     Regime,
 )
 from bayesperf.report.parameters import INTERVAL
-from bayesperf.report.words import configuration, records
+from bayesperf.report.words import configuration
 
 if TYPE_CHECKING:
     from bayesperf.prediction.profile import Profile
@@ -60,7 +61,7 @@ def document(
     }
     # After everything that cites.
     evidence = {"evidence": _sets(bases), "measurements": _measurements(bases)}
-    return Capability(**fields, **evidence)
+    return Capability.model_validate({**fields, **evidence})
 
 
 def _judged(validation: Validation | None, bases: Bases) -> tuple[list[Regime], list[Heldout], dict[str, Any] | None]:

@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
+from bayesperf.configurations import records
 from bayesperf.report.canvas import COLOURS, INK, MARKERS, label_axis, new_figure, styled
-from bayesperf.report.words import configuration, records, short
+from bayesperf.report.words import configuration, short
 
 __all__ = ["coverage", "heldout", "pit"]
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from bayesperf.configurations import records
 from bayesperf.report.basis import Bases
 from bayesperf.report.document import Interval, Parameter, Sensitivity
 from bayesperf.report.sections import TITLES, section_of
 from bayesperf.report.sheets import attained
-from bayesperf.report.words import records
 
 if TYPE_CHECKING:
     from bayesperf.prediction.profile import Profile

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from bayesperf.configurations import records
 from bayesperf.measure.variance import variance_parts
 from bayesperf.report.document import Sensitivity, Spread
-from bayesperf.report.words import records
 
 if TYPE_CHECKING:
     from bayesperf.prediction.profile import Profile

@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import pandas as pd
-
 from bayesperf.schema import SHAPE_COLUMNS
 
 __all__ = [
@@ -18,7 +16,6 @@ __all__ = [
     "number",
     "percent",
     "quantity",
-    "records",
     "scale_of",
     "short",
 ]
@@ -118,11 +115,6 @@ def configuration(row: Mapping[str, Any]) -> str:
 def short(text: str, most: int = 40) -> str:
     """Cut a text that a figure has no room for."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows of a table, by column name."""
-    return [{str(k): v for k, v in row.items()} for row in table.to_dict(orient="records")]
 
 
 def _is_number(value: Any) -> bool:

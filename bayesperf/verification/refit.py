@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -52,11 +53,7 @@ def _judge(profile: Profile, again: Profile, numbers: pd.DataFrame) -> Finding:
     unsure = not again.converged
     # Monte-Carlo errors of chains that disagree are themselves rough: only what lies far outside is said of them.
     off = numbers[numbers["z"].abs() > GROSS * bound(len(numbers))] if unsure else numbers[~numbers["same"]]
-    places = [
-        f"{row.parameter} of {row.label}{f' on {row.target}' if row.target else ''}, {row.level:.0%} quantile: "
-        f"published {row.published:.5g} {row.unit}, again {row.refit:.5g} ({abs(row.z):.1f} standard errors)"
-        for row in off.loc[off["z"].abs().sort_values(ascending=False).index].itertuples(index=False)
-    ]
+    places = [_place(row) for row in off.sort_values("z", key=np.abs, ascending=False).to_dict(orient="records")]
     if unsure and not places:
         failed = "; ".join(warnings_of([check for check in again.gate if not check.passed]))
         same = "though the profile is marked converged" if profile.converged else "as the profile itself is marked"
@@ -64,6 +61,14 @@ def _judge(profile: Profile, again: Profile, numbers: pd.DataFrame) -> Finding:
     largest = f"the largest difference is {numbers['z'].abs().max():.2f} standard errors"
     good = "draw for draw" if _identical(profile, again) else largest
     return judged(WHAT, places, good, f"{len(places)} of {len(numbers)} numbers differ by more than Monte-Carlo error")
+
+
+def _place(row: Mapping[Any, Any]) -> str:
+    whose = f" on {row['target']}" if row["target"] else ""
+    return (
+        f"{row['parameter']} of {row['label']}{whose}, {row['level']:.0%} quantile: published {row['published']:.5g} "
+        f"{row['unit']}, again {row['refit']:.5g} ({abs(row['z']):.1f} standard errors)"
+    )
 
 
 def fit_again(profile: Profile, *, progress: bool = False) -> Profile:

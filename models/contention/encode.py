@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesperf.configurations import KEYS, Configurations, configurations
+from bayesperf.configurations import KEYS, Configurations, configurations, records
 from bayesperf.errors import InputError
 from bayesperf.model import Floats
 from bayesperf.models.contention.alone import CIRCUMSTANCES, Alone
@@ -123,7 +123,7 @@ def _threads(first: pd.DataFrame) -> Floats:
 
 def _kernels(solo: Configurations) -> list[tuple[str, Any, Kernel]]:
     sizes, threads = footprint(solo.first), _threads(solo.first)
-    rows = solo.first.to_dict("records")
+    rows = records(solo.first)
     found: dict[tuple[str, Any], list[Kernel]] = {}
     for at, row in enumerate(rows):
         kernel = kernel_of(row, float(sizes[at]), float(solo.log_time[at]), float(threads[at]))
@@ -161,7 +161,7 @@ def _members(
     first: pd.DataFrame, catalogue: Catalogue, places: Mapping[str, Places]
 ) -> tuple[list[list[Member]], list[str]]:
     found, notes = [], []
-    for row in first.to_dict("records"):
+    for row in records(first):
         members, said = members_of(str(row["target"]), row, catalogue, places.get(str(row["target"])))
         found.append(members)
         notes += said
@@ -180,7 +180,7 @@ def _beside(
     first = kept.first
     alone = [entry for key in victim_keys(first) if (entry := known.find(key)) is not None]
     base, within, weight = (np.array([getattr(e, name) for e in alone]) for name in ("log_time", "known", "weight"))
-    rows, targets = first.to_dict("records"), first["target"].tolist()
+    rows, targets = records(first), first["target"].tolist()
     sizes = footprint(first)
     victims = [
         (

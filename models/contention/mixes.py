@@ -45,8 +45,8 @@ def corunners_of(label: str) -> dict[str, int]:
 
 def shape_of(row: Mapping[str, Any]) -> Shape:
     """What identifies a kernel: op, dtype and the shape columns that it has, as text."""
-    keys = ("op", "dtype", *SHAPE_COLUMNS)
-    return frozenset((key, _plain(row[key])) for key in keys if key in row and _plain(row[key]) is not None)
+    told = {key: _plain(row[key]) for key in ("op", "dtype", *SHAPE_COLUMNS) if key in row}
+    return frozenset((key, text) for key, text in told.items() if text is not None)
 
 
 def _plain(value: Any) -> str | None:

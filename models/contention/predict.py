@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from bayesperf.configurations import records
 from bayesperf.model import Draws, Floats, Predicted, Request
 from bayesperf.models.contention.coded import Encoded, Index
 from bayesperf.models.contention.encode import kernel_of, pair_names
@@ -141,7 +142,7 @@ def _coded(encoded: Encoded, workloads: pd.DataFrame, log_time: Floats) -> tuple
     sizes, notes = footprint(workloads), list[str]()
     victims, beside, ops = [], list[Sequence[Member]](), list[list[str]]()
     targets = workloads["target"].tolist()
-    for at, row in enumerate(workloads.to_dict("records")):
+    for at, row in enumerate(records(workloads)):
         target = targets[at]
         places = encoded.places.get(target)
         known = encoded.catalogue.exact(target, shape_of(row))

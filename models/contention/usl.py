@@ -94,6 +94,6 @@ def _fitted(sweep: _Sweep, interval: float) -> dict[str, float]:
     for name, values, axis in (("sigma", SIGMA, 1), ("kappa", KAPPA, 0)):
         cumulated = np.cumsum(weight.sum(axis=axis))
         for suffix, level in (("", 0.5), ("_lower", tail), ("_upper", 1.0 - tail)):
-            found[f"{name}{suffix}"] = float(values[min(np.searchsorted(cumulated, level), len(values) - 1)])
+            found[f"{name}{suffix}"] = float(values[min(int(np.searchsorted(cumulated, level)), len(values) - 1)])
     best = np.log1p(found["sigma"] * (sweep.n - 1) + found["kappa"] * sweep.n * (sweep.n - 1))
     return {**found, "misfit": float(np.sqrt(np.mean((sweep.log - best) ** 2)))}

@@ -203,7 +203,8 @@ def _speeds(encoded: Encoded, p: dict[str, Any], centred: Mapping[str, Any]) -> 
         informed = centred["rate"] & ~np.isin(np.arange(len(members.rate_op)), contested.rate)
         raw, rate = _members("rate", of_rate, PRIORS.cell_spread, informed, "rate_cell", leaning)
     if labels.of("memory"):
-        location, spread, informed = memory_location(p, members), PRIORS.memory_cell_spread, centred["memory"]
+        spread: Any = PRIORS.memory_cell_spread
+        location, informed = memory_location(p, members), centred["memory"]
         leaning = _leaning(p, members.memory_shape, encoded.leaning["memory"])
         leaning = leaning - (encoded.leaning["anchor"] * p["drop"]).sum(axis=-1)
         there = contested.rate >= 0

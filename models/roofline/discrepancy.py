@@ -1,4 +1,5 @@
-"""What a roofline gets wrong systematically: a low-rank Gaussian process per operation, in the logs of what it does.
+"""What a roofline gets wrong systematically: a low-rank Gaussian process per operation, in the logs of what it does and
+of its shape.
 
     delta(x) = phi(x) . c_cell,   c_cell ~ N(c_op, scale_cell),   c_op ~ N(0, scale_op)
 
@@ -26,8 +27,11 @@ import pandas as pd
 
 from bayesperf.model import Floats
 from bayesperf.models.roofline.priors import PRIORS
+from bayesperf.schema import SHAPE_COLUMNS
 
 __all__ = ["RANK", "Basis", "basis_of", "evaluate", "features_of", "process", "rank_of"]
+
+WORK = ("flops", "bytes", "parallelism")
 
 RANK = 24
 """Inducing points of an operation, at most."""
@@ -56,6 +60,9 @@ class Basis:
         Inverse Cholesky factor of their kernel matrix, rotated, (rank, rank).
     centre
         Mean of phi over the measured rows, (rank,).
+    typical
+        Mean features of the measured rows, taken where a workload does not tell its shape; NaN where none did,
+        (feature,).
     common
         Whether several targets show it, so that what they share can be told from what is one target's own.
     """
@@ -63,19 +70,22 @@ class Basis:
     points: Floats
     whiten: Floats
     centre: Floats
+    typical: Floats
     common: bool
 
 
 def features_of(table: pd.DataFrame) -> Floats:
-    """Logs of FLOP, bytes and parallelism, each over its length scale, (row, feature).
+    """Logs of FLOP, bytes, parallelism and every shape column, each over its length scale, (row, feature).
 
-    Intensity and size both show as differences of the first two; what is absent or unknown is 0 throughout.
+    Intensity and size both show as differences of the first two. Of these, what is absent or unknown is 0 throughout; a
+    shape that is not told is NaN.
     """
     columns = []
-    for name in ("flops", "bytes", "parallelism"):
+    for name in (*WORK, *SHAPE_COLUMNS):
         values = table[name].to_numpy(float) if name in table else np.full(len(table), np.nan)
         known = np.isfinite(values) & (values > 0)
-        columns.append(np.log(np.where(known, values, 1.0)) / PRIORS.discrepancy_length)
+        length, absent = (PRIORS.discrepancy_length, 0.0) if name in WORK else (PRIORS.discrepancy_shape_length, np.nan)
+        columns.append(np.where(known, np.log(np.where(known, values, 1.0)) / length, absent))
     return np.stack(columns, axis=1)
 
 
@@ -91,6 +101,9 @@ def basis_of(features: Floats, weight: Floats, *, common: bool) -> Basis | None:
     common
         As in `Basis`.
     """
+    told = ~np.isnan(features)
+    typical = np.where(told, features, 0.0).sum(axis=0) / np.where(told.any(axis=0), told.sum(axis=0), np.nan)
+    features = _complete(features, typical)
     distinct = np.unique(features, axis=0)
     if len(distinct) < MIN_CONFIGURATIONS:
         return None
@@ -102,7 +115,7 @@ def basis_of(features: Floats, weight: Floats, *, common: bool) -> Basis | None:
     centre = np.average(phi, axis=0, weights=weight)
     _, axes = np.linalg.eigh(np.cov(phi, rowvar=False, aweights=weight))
     axes = axes[:, ::-1]
-    return Basis(points, axes.T @ whiten, centre @ axes, common)
+    return Basis(points, axes.T @ whiten, centre @ axes, typical, common)
 
 
 def rank_of(bases: Mapping[str, Basis]) -> int:
@@ -116,7 +129,7 @@ def evaluate(bases: Mapping[str, Basis], op: npt.NDArray[np.object_], features: 
     for name, basis in bases.items():
         rows = np.flatnonzero(op == name)
         if len(rows):
-            plain = _kernel(features[rows], basis.points) @ basis.whiten.T
+            plain = _kernel(_complete(features[rows], basis.typical), basis.points) @ basis.whiten.T
             phi[rows, : len(basis.points)] = plain - basis.centre
             lacking[rows] = np.clip(1.0 - (plain**2).sum(axis=1), 0.0, 1.0)
     return phi, lacking
@@ -133,6 +146,11 @@ def process(xp: Any, coefficients: Any, cell: npt.NDArray[np.intp], phi: Floats)
         rows = np.flatnonzero(cell == code)
         values[..., rows] = coefficients[..., code, :] @ phi[rows].T
     return values
+
+
+def _complete(features: Floats, typical: Floats) -> Floats:
+    """Shapes that are not told taken as typical; those that no measured row told do not count."""
+    return np.where(np.isnan(typical), 0.0, np.where(np.isnan(features), typical, features))
 
 
 def _kernel(a: Floats, b: Floats) -> Floats:

@@ -128,8 +128,11 @@ class Priors:
     """log scale of the systematic error of an operation's roofline, common to all targets, and again of one target:
     10 % (4-27 %)."""
 
-    discrepancy_length: float = 1.5
-    """How far in the log of FLOP, bytes or parallelism that error carries: a factor of 4.5."""
+    discrepancy_length: float = 2.5
+    """How far in the log of FLOP, bytes or parallelism that error carries: a factor of 12."""
+
+    discrepancy_shape_length: float = 3.0
+    """The same in the log of a shape's extents, such as rows or k: a factor of 20."""
 
     tail: float = 5.0
     """Degrees of freedom of the noise; fixed below `tail_rows` observations, where it trades off with its scale."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 import bayesperf as bp
+from bayesperf.configurations import records
 from bayesperf.models.contention import slowdown
 from bayesperf.models.contention.encode import victim_keys
 
@@ -39,7 +43,7 @@ def multiplied(profile: bp.Profile, rows: pd.DataFrame) -> npt.NDArray[np.float6
     """Product of the model's predictions of every victim beside each of its aggressors alone, (row,)."""
     parts: list[dict[str, object]] = []
     owner: list[int] = []
-    for at, row in enumerate(rows.drop(columns=["time_s", "measurement_id"], errors="ignore").to_dict("records")):
+    for at, row in enumerate(records(rows.drop(columns=["time_s", "measurement_id"], errors="ignore"))):
         for corunners, shape, cpus in _single(row):
             parts.append({**row, "corunners": corunners, "corunner_shapes": shape, "corunner_cpus": cpus})
             owner.append(at)
@@ -49,7 +53,7 @@ def multiplied(profile: bp.Profile, rows: pd.DataFrame) -> npt.NDArray[np.float6
     return np.exp(product)
 
 
-def _single(row: dict[object, object]) -> list[tuple[str, str | None, str | None]]:
+def _single(row: Mapping[str, Any]) -> list[tuple[str, str | None, str | None]]:
     """Each aggressor of a row by itself: label, shape, processors."""
     counts = dict(part.rsplit(":", 1) for part in str(row["corunners"]).split("+"))
     text, places = row.get("corunner_shapes"), row.get("corunner_cpus")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,15 +78,13 @@ def measure(
         for name, (program, _, prepare) in ready.items():
             once = timed(program.call, prepare, 1)[0]
             count = max(runs, min(round(BLOCK_S / once), MOST_RUNS))
-            found, share = _undisturbed(lambda p=program, a=prepare, n=count: timed(p.call, a, n))
+            found, share = _undisturbed(partial(timed, program.call, prepare, count))
             seconds[name] += found
             lost[name].append(share)
             lengths[name].append(len(found))
     rows = []
     for name, (program, table, prepare) in ready.items():
-        (watched, seen), _ = _undisturbed(
-            lambda p=program, a=prepare, t=table: traced(p.call, a, runs, t.attrs["module"])
-        )
+        (watched, seen), _ = _undisturbed(partial(traced, program.call, prepare, runs, table.attrs["module"]))
         parts, kernels = attributed(table, watched, seen)
         said(f"{name}: {min(seconds[name]):.3g} s, {max(lost[name]):.0%} of the machine used by others")
         rows.append(
@@ -124,7 +123,9 @@ def _undisturbed[T](work: Callable[[], T]) -> tuple[T, float]:
 
 def read(path: Path) -> dict[str, Measured]:
     """What `measure` wrote."""
-    return {row["program"]: _measured(row) for row in pd.read_parquet(path).to_dict(orient="records")}
+    from bayesperf.configurations import records
+
+    return {row["program"]: _measured(row) for row in records(pd.read_parquet(path))}
 
 
 def _measured(row: Mapping[str, Any]) -> Measured:
@@ -138,10 +139,11 @@ def _measured(row: Mapping[str, Any]) -> Measured:
 
 def restored(path: Path, names: Iterable[str]) -> dict[str, pd.DataFrame]:
     """Workload tables of the programs as they were compiled for the file, counted by today's rules."""
+    from bayesperf.configurations import records
     from bayesperf.workloads.trace import from_hlo
 
     wanted, found = set(names), {}
-    for row in pd.read_parquet(path).to_dict(orient="records"):
+    for row in records(pd.read_parquet(path)):
         if row["program"] not in wanted:
             continue
         attrs = json.loads(row["attrs"])

@@ -74,7 +74,9 @@ class World:
         )
         self._model, self._settings, self.campaigns = Roofline(), settings, campaigns
         rows = pd.concat([design.assign(campaign=name) for name in names], ignore_index=True)
-        self._rows = timed(rows, np.log(2e-7 + np.maximum(rows["flops"] / PEAK, rows["bytes"] / BANDWIDTH).to_numpy()))
+        self._rows = timed(
+            rows, np.log(2e-7 + np.maximum(rows["flops"].to_numpy() / PEAK, rows["bytes"].to_numpy() / BANDWIDTH))
+        )
         self._encoded = self._model.encode(self._rows, self._sheets)
         self._built = self._model.build(self._encoded)
         self._compiled, self._derive = compile_model(self._built), deriver(self._built)

@@ -19,7 +19,9 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -86,7 +88,7 @@ def composition(draws: int) -> bool:
 def verdicts(sets: int) -> bool:
     """Slicing against sharing."""
     rng = np.random.default_rng(5)
-    counts = pd.DataFrame(0, index=["slicing", "sharing"], columns=["slicing", "sharing", "undecided"])
+    counts: Any = pd.DataFrame(0, index=["slicing", "sharing"], columns=["slicing", "sharing", "undecided"])
     early = 0
     for truth, seed in itertools.product(counts.index, range(sets)):
         target = Target("box", loss=float(rng.uniform(0.0, 0.2)), turns=truth == "slicing")
@@ -97,7 +99,7 @@ def verdicts(sets: int) -> bool:
         counts.loc[truth, found["verdict"].iloc[0]] += 1
         equal = [(k, k) for k in kernels]
         early += sharing(encode(table(target, equal, seed, noise=noise), None))["verdict"].iloc[0] != "undecided"
-    wrong = counts.loc["slicing", "sharing"] + counts.loc["sharing", "slicing"]
+    wrong = int(counts.to_numpy()[[0, 1], [1, 0]].sum())
     shares = wrong / (2 * sets), counts["undecided"].sum() / (2 * sets)
     print(f"verdicts: rows truth, columns verdict, {sets} sets each\n{counts}")
     print(f"  called wrongly {shares[0]:.1%}, undecided {shares[1]:.1%}; called without complementary ones: {early}")
@@ -128,7 +130,7 @@ def main() -> int:
     parser.add_argument("--sets", type=int, default=200)
     parser.add_argument("--simulations", type=int, default=400)
     options = parser.parse_args()
-    parts = {
+    parts: dict[str, Callable[[], bool]] = {
         "composition": lambda: composition(options.draws), "verdicts": lambda: verdicts(options.sets),
         "calibration": lambda: calibration(options.simulations),
     }  # fmt: skip

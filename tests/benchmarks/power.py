@@ -105,8 +105,8 @@ def judge(found: pd.DataFrame, campaigns: int, kind: str) -> tuple[Table, list[s
         wrong = (failed["sure"] & (failed["first"] != what)).mean() if len(failed) else np.nan
         share = rows["fails"].mean()
         view.add_row(
-            what, where, f"{share:.0%}", f"{rows['fails granted'].mean():.0%}", f"{named:.0%}", f"{wrong:.0%}",
-            f"{rows['campaigns'].mean():.0%}",
+            str(what), str(where), f"{share:.0%}", f"{rows['fails granted'].mean():.0%}",
+            f"{named:.0%}", f"{wrong:.0%}", f"{rows['campaigns'].mean():.0%}",
         )  # fmt: skip
         if campaigns > 1 and where == "one regime" and share < FOUND:
             missed.append(f"{kind}, {what}: found in {share:.0%}")

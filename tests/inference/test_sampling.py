@@ -42,5 +42,5 @@ def test_thinned_draws_are_those_of_the_whole_chain() -> None:
     )
     assert thinned["posterior"].sizes["draw"] == 20
     for name in ("x", "y"):
-        assert np.array_equal(thinned["posterior"][name], whole["posterior"][name][:, ::3])
+        assert np.array_equal(np.asarray(thinned["posterior"][name]), np.asarray(whole["posterior"][name])[:, ::3])
     assert thinned["sample_stats"].sizes["draw"] == 60

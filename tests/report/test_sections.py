@@ -211,5 +211,7 @@ def test_a_forest_needs_several_targets() -> None:
     ((title, figure, tags),) = forests([entry("a", True), entry("b", False)])
     assert title == "compute rate: matmul"
     assert tags == ["E1", "E1"]
-    labels = {text.get_text() for text in figure.axes[0].get_legend().get_texts()}
+    legend = figure.axes[0].get_legend()
+    assert legend is not None
+    labels = {text.get_text() for text in legend.get_texts()}
     assert labels == {"learned", "prior, not learned"}

@@ -263,7 +263,7 @@ def test_kernels_name_the_loops_around_them() -> None:
     (outer,) = {table.loc["matmul", "within"]}
     inner = table[table["function"] == "sin"]
     assert inner["count"].tolist() == [12.0]
-    assert inner["within"].iloc[0].startswith(f"{outer}/")
+    assert inner["within"].iloc[0].startswith(f"{outer!s}/")
 
 
 def test_shapes_of_products(tables: dict[str, pd.DataFrame]) -> None:

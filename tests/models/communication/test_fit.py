@@ -43,18 +43,17 @@ def test_sizes_and_ranks_that_were_not_measured(profile: bp.Profile, target: str
         # Four ranks were measured; eight are a doubling away, which still counts as near.
         assert found.supported.values.all()
     wide, narrow = (
-        profile.predict({**rows.iloc[0].to_dict(), "n_devices": n}, campaign="monday").interval(0.9).values
-        for n in (64, 4)
+        profile.predict(rows.iloc[[0]].assign(n_devices=n), campaign="monday").interval(0.9).values for n in (64, 4)
     )
     assert np.log(wide[1] / wide[0]) > 2 * np.log(narrow[1] / narrow[0])
 
 
 def test_parameters_are_those_of_the_fabric(profile: bp.Profile) -> None:
     found = profile.parameters().set_index(["parameter", "target", "label"])
-    rate = found.loc["bus_bandwidth", "switch", "all_gather, 4 ranks"]
+    rate = found.loc[("bus_bandwidth", "switch", "all_gather, 4 ranks"), :]
     assert rate["learned"]
     assert rate["median"] == pytest.approx(BUS, rel=0.15)
-    latency = found.loc["message_latency", "switch", "all_gather, 2 ranks"]
+    latency = found.loc[("message_latency", "switch", "all_gather, 2 ranks"), :]
     assert latency["median"] == pytest.approx(LAUNCH + STEP, rel=0.15)
     scaling = found.loc["link_scaling"]["median"]
     assert scaling["bus"].iloc[0] == pytest.approx(0.5, rel=0.25)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -61,7 +63,7 @@ def test_predictor_equals_the_model_it_is_derived_from(fitted: Fitted) -> None:
     assert (p * np.arange(len(p), 0, -1) > 0.001).all()
 
 
-def _spread(known: Fitted, targets: pd.DataFrame | None = None, **change: object) -> float:
+def _spread(known: Fitted, targets: pd.DataFrame | None = None, **change: Any) -> float:
     row = known[0].iloc[[1]].assign(**change)
     return float(_predict(known, row, Request(effect="none"), targets).log_time.std())
 

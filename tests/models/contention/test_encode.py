@@ -94,7 +94,7 @@ def test_repeats_become_one_row_with_their_scatter() -> None:
 def test_placed_targets_are_known_by_their_columns() -> None:
     rows = simulated()
     shared = rows["corunners"].notna()
-    placed = rows.assign(cpus="0", corunner_cpus=np.where(shared, "0", None), cpu_threads=1.0)
+    placed = rows.assign(cpus="0", corunner_cpus=pd.Series("0", index=rows.index).where(shared, None), cpu_threads=1.0)
     encoded = encode(placed, None)
     assert encoded.placed == {"box"}
     assert (encoded.beside.mix.capacity == 1.0).all()

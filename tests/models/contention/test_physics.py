@@ -30,11 +30,14 @@ def mix(
     one = np.ones((1, n))
     places = np.full((1, n, n), overlap)
     places[:, np.arange(n), np.arange(n)] = 1.0
-    return Mix(np.array([counts], float), *shares, 30.0 * one, load * one, capacity * one, places, pressure * one)
+    compute, memory, link = shares
+    return Mix(
+        np.array([counts], float), compute, memory, link, 30.0 * one, load * one, capacity * one, places, pressure * one
+    )
 
 
 def slowdown(made: Mix, iterations: int | None = None, **given: float) -> float:
-    p = parameters(made.count.shape[1], **given)
+    p = parameters(made.count.shape[1], 1, **given)
     found = contend(np, p, made) if iterations is None else contend(np, p, made, iterations)
     return float(np.exp(found.total[0, 0]))
 
@@ -96,11 +99,11 @@ def test_cache_pressure_stretches_memory_alone() -> None:
 def test_few_iterations_reach_the_fixed_point() -> None:
     rng = np.random.default_rng(3)
     rows, members = 400, 4
-    share = rng.uniform(0.0, 1.0, (3, rows, members))
+    compute, memory, link = rng.uniform(0.0, 1.0, (3, rows, members))
     one = np.ones((rows, members))
     random = Mix(
-        np.concatenate([one[:, :1], rng.integers(0, 3, (rows, members - 1))], axis=1), *share, 30.0 * one, one,
-        np.nan * one, np.ones((rows, members, members)), 0.0 * one,
+        np.concatenate([one[:, :1], rng.integers(0, 3, (rows, members - 1))], axis=1),
+        compute, memory, link, 30.0 * one, one, np.nan * one, np.ones((rows, members, members)), 0.0 * one,
     )  # fmt: skip
     p = parameters(members, rows, compute_loss=0.1, memory_loss=0.1)
     few, many = contend(np, p, random).total, contend(np, p, random, 60).total
