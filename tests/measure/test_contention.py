@@ -247,7 +247,9 @@ def test_all_aggressors_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize("role", ["fit", "heldout"])
 def test_role_of_an_experiment_is_the_role_of_its_points(role: str, tmp_path: Path) -> None:
     plan = make_plan(suite_of(tmp_path, SUITE + f'role = "{role}"\n'), CPU, 1)
-    assert {p.role for p in plan.points if p.scope == "one"} == {role}
+    assert {p.role for p in plan.points if p.beside is not None} == {role}
+    # Its victims alone as well, but nobody else's.
+    assert role in {p.role for p in plan.points if p.beside is None and p.scope == "one"}
     assert {p.role for p in plan.points if p.scope == "all"} == {"fit"}
 
 

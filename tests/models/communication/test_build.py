@@ -34,7 +34,7 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
 }
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "everything")) for n in TABLES])
 def test_density_and_gradient_are_finite_at_the_start(name: str) -> None:
     model = build(encode(TABLES[name]()))
     point = model.initial_point(random_seed=1)

@@ -11,6 +11,7 @@ from pytensor.compile.mode import Mode
 
 from bayesperf.models.roofline.discrepancy import RANK, Basis, basis_of, evaluate, features_of, process
 from bayesperf.models.roofline.priors import PRIORS
+from bayesperf.schema import SHAPE_COLUMNS
 
 
 def measured(seed: int, n: int = 200) -> np.ndarray:
@@ -83,10 +84,29 @@ def test_other_operations_have_none() -> None:
     assert not lacking.any()
 
 
-def test_unknown_and_absent_features_are_zero() -> None:
-    features = features_of(pd.DataFrame({"flops": [0.0, np.e**3], "bytes": [1.0, np.e]}))
-    expected = np.array([[0.0, 0.0, 0.0], [3.0, 1.0, 0.0]]) / PRIORS.discrepancy_length
-    np.testing.assert_allclose(features, expected)
+def test_unknown_work_is_zero_and_an_unknown_shape_is_not_a_number() -> None:
+    table = pd.DataFrame({"flops": [0.0, np.e**3], "bytes": [1.0, np.e], "rows": [np.nan, np.e]})
+    work, shape = np.split(features_of(table), [3], axis=1)
+    np.testing.assert_allclose(work, np.array([[0.0, 0.0, 0.0], [3.0, 1.0, 0.0]]) / PRIORS.discrepancy_length)
+    at = SHAPE_COLUMNS.index("rows")
+    assert shape[1, at] == 1.0 / PRIORS.discrepancy_shape_length
+    assert np.isnan(shape[0, at])
+    assert np.isnan(np.delete(shape, at, axis=1)).all()
+
+
+def test_a_shape_that_is_not_told_is_taken_as_typical() -> None:
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame({"flops": 1e9, "bytes": 1e6, "rows": np.exp(rng.normal(6.0, 2.0, 60)), "m": np.nan})
+    basis = basis_of(features_of(table), np.ones(60), common=False)
+    assert basis is not None
+    typical = table.iloc[[0]].assign(rows=np.exp(np.log(table["rows"]).mean()))
+    asked = [typical, typical.assign(rows=np.nan), typical.drop(columns="rows"), typical.assign(m=64.0)]
+    phi, lacking = zip(*(evaluate({"op": basis}, np.array(["op"]), features_of(row)) for row in asked), strict=True)
+    for other in range(1, len(asked)):
+        np.testing.assert_allclose(phi[other], phi[0], atol=1e-9)
+        np.testing.assert_allclose(lacking[other], lacking[0], atol=1e-9)
+    far, _ = evaluate({"op": basis}, np.array(["op"]), features_of(typical.assign(rows=1e30)))
+    assert not np.allclose(far, phi[0], atol=1e-3)
 
 
 def test_sampler_and_predictor_evaluate_the_same_process() -> None:
