@@ -13,6 +13,7 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
 import bayesperf as bp
 from bayesperf.cli import main
@@ -187,10 +188,9 @@ def test_numbers_that_do_not_follow_from_the_rows_are_caught_though_every_digest
     case: Case, tmp_path: Path
 ) -> None:
     forged = load_profile(case.path)
-    dims = forged.tree["posterior"].to_dataset()["log_bandwidth"].dims[2:]
-    values = np.array(forged.tree["posterior"]["log_bandwidth"])
-    values[..., 1] += 0.02
-    forged.tree["posterior"]["log_bandwidth"] = (("chain", "draw", *dims), values)
+    posterior = forged.tree["posterior"].to_dataset()
+    posterior["log_bandwidth"].values[..., 1] += 0.02
+    forged.tree["posterior"] = xr.DataTree(posterior)
     forged.save(tmp_path / "forged.nc")
     assert bp.verify(tmp_path / "forged.nc", case.table, refit=False).passed
     found = bp.verify(tmp_path / "forged.nc", case.table)
