@@ -79,7 +79,7 @@ def names_of_the_reader(folder: Path) -> dict[str, Any]:
 
 def run(words: list[str], unsaid: tuple[str, ...]) -> int:
     """Run one command of ours in this process; returns its exit code."""
-    more = unsaid if words[1] == "predict" and not set(unsaid[:1]) & set(words) else ()
+    more = unsaid if words[1] in ("predict", "explain") and not set(unsaid[:1]) & set(words) else ()
     with pytest.raises(SystemExit) as ended:
         main([*words[1:], *more])
     code = int(ended.value.code or 0)
