@@ -17,15 +17,11 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
-from traitlets.config import Config
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 
 PUBLIC_DATA = {"03_many_targets", "04_transfer_failure"}
 """Notebooks that load data sets which are not shipped."""
-
-PRIVATE = Config(KernelManager={"transport": "ipc"})
-"""Kernels are spoken to by a file of this user, not by a port of the machine."""
 
 
 def main() -> int:
@@ -57,7 +53,10 @@ def execute(path: Path, options: argparse.Namespace) -> int:
         if options.measurements:
             shutil.copy(options.measurements, Path(folder) / "this-machine.parquet")
         client = NotebookClient(
-            notebook, timeout=options.timeout, resources={"metadata": {"path": folder}}, config=PRIVATE
+            notebook,
+            timeout=options.timeout,
+            startup_timeout=300,
+            resources={"metadata": {"path": folder}},
         )
         try:
             client.execute()

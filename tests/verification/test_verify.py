@@ -7,7 +7,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import h5py
 import numpy as np
@@ -233,7 +233,7 @@ def test_bad_input_is_refused(case: Case, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         bp.verify(tmp_path / "absent.nc")
     with pytest.raises(InputError, match="path of a profile"):
-        bp.verify(case.profile)
+        bp.verify(cast(Any, case.profile))
     with pytest.raises(InputError, match="no such file"):
         bp.verify(case.path, tmp_path / "absent.parquet", refit=False)
 
