@@ -39,14 +39,14 @@ class Priors:
     function is a dozen instructions or more. Its spread is `unit_spread`."""
 
     efficiency_matrix: tuple[float, float] = (-0.6, 0.2)
-    """Share of the spec-sheet peak that matrix operations attain on average over targets: 55 % (39-76 %). With the
-    spreads below, 3 % of prior rates exceed the peak: room for a wrong sheet, not more."""
+    """Share of the spec-sheet peak that matrix operations attain on average over targets: 55 % (39-76 %). What of
+    the prior exceeds the peak, `bayesperf.checks.prior_above_peak` says: room for a wrong sheet."""
 
     efficiency_vector: tuple[float, float] = (-1.0, 0.5)
     """The same for vector operations: 37 % (16-84 %); their FLOP formulas count less of the real work."""
 
     efficiency_spread: float = 0.2
-    """Spread of that share between targets; the median of its half-normal where three targets let it be learned."""
+    """Spread of that share between targets; the median of its prior where three targets let it be learned."""
 
     operation_spread: float = 0.3
     """Spread between operation families on one unit, in rate."""
