@@ -7,7 +7,7 @@ FLOP are 0: a collective is data movement, its reductions are never what limits 
 
 from __future__ import annotations
 
-__all__ = ["COLLECTIVES", "SENT_BETWEEN_TWO", "bus_factor", "size_per_count", "traffic"]
+__all__ = ["COLLECTIVES", "SENT_BETWEEN_TWO", "bus_factor", "is_collective", "size_per_count", "traffic"]
 
 # op -> (bus factor as a function of n, buffer elements over count, local traffic over S)
 COLLECTIVES: dict[str, tuple[str, str, str]] = {
@@ -26,6 +26,11 @@ COLLECTIVES: dict[str, tuple[str, str, str]] = {
 
 SENT_BETWEEN_TWO: dict[str, str] = {"send_recv": "send_recv", "ppermute": "send_recv"}
 """Messages from one rank to another, round a ring of any size too: name in `COLLECTIVES` by operation name."""
+
+
+def is_collective(op: str) -> bool:
+    """Whether an operation family is a collective or a message between two ranks."""
+    return op in COLLECTIVES or op in SENT_BETWEEN_TWO
 
 
 def _value(expression: str, n: int) -> float:

@@ -13,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from bayesperf.collectives import is_collective
 from bayesperf.configurations import configurations
 from bayesperf.errors import InputError
 from bayesperf.model import Floats
-from bayesperf.models.communication.coded import Codes, Encoded, Labels, Scatter
+from bayesperf.models.common.observed import scatter_of
+from bayesperf.models.communication.coded import Codes, Encoded, Labels
 from bayesperf.models.communication.hierarchy import LEAST_RANKS
-from bayesperf.models.communication.physics import ABSENT, REDUCING, is_collective, message_of, walks
+from bayesperf.models.communication.physics import ABSENT, REDUCING, message_of, walks
 from bayesperf.models.communication.start import informed_members
 
 __all__ = ["code_rows", "described", "encode", "messages", "text"]
@@ -105,13 +107,7 @@ def encode(table: pd.DataFrame) -> Encoded:
     summary = configurations(table, _configuration(table))
     labels = Labels()
     codes = code_rows(summary.first, labels)
-    repeated = summary.count > 1
-    scatter = Scatter(
-        pair=codes.pair[repeated],
-        dof=summary.count[repeated] - 1.0,
-        square=summary.square[repeated],
-        within=summary.within[repeated],
-    )
+    scatter = scatter_of(summary, codes.pair)
     return Encoded(
         codes=codes,
         scatter=scatter,

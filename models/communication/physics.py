@@ -21,13 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from bayesperf.collectives import COLLECTIVES, SENT_BETWEEN_TWO, bus_factor, traffic
+from bayesperf.collectives import SENT_BETWEEN_TWO, bus_factor, traffic
 from bayesperf.model import Floats
 
 __all__ = [
     "ABSENT",
     "REDUCING",
-    "is_collective",
     "log_factor",
     "log_kept",
     "log_passes",
@@ -50,11 +49,6 @@ REDUCING = frozenset({"all_reduce", "reduce_scatter", "reduce"})
 
 _PASSES = {"all_reduce": 2.0}
 """How often data go round: an all-reduce is a reduce-scatter and an all-gather."""
-
-
-def is_collective(op: str) -> bool:
-    """Whether an operation family is a collective or a message between two ranks."""
-    return op in COLLECTIVES or op in SENT_BETWEEN_TWO
 
 
 def walks(op: str) -> bool:

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesperf.model import Floats
-from bayesperf.models.communication.coded import Codes, Encoded, Index, Labels, Scatter
+from bayesperf.models.common.observed import Scatter
+from bayesperf.models.communication.coded import Codes, Encoded, Index, Labels
 from bayesperf.models.communication.hierarchy import Members
 
 __all__ = ["informed_members", "starting_points"]
@@ -58,7 +59,7 @@ def informed_members(
         "byte": moving,
         "protocol": _any(parent, latency & moving, pairs) & (sizes >= ENOUGH_SIZES),
         "misfit": np.bincount(codes.pair, minlength=pairs) >= ENOUGH_ROWS,
-        "repeat": np.bincount(scatter.pair, scatter.dof, minlength=pairs) >= ENOUGH_ROWS,
+        "repeat": np.bincount(scatter.cell, scatter.dof, minlength=pairs) >= ENOUGH_ROWS,
     }
 
 

@@ -6,29 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
-import numpy.typing as npt
 
 from bayesperf.model import Floats
+from bayesperf.models.common.labels import Index
+from bayesperf.models.common.observed import Scatter
 from bayesperf.models.contention.demand import LEAST, Rates
 from bayesperf.models.contention.mixes import Catalogue, Places
 from bayesperf.models.contention.physics import RESOURCES, Mix
 from bayesperf.models.roofline.coded import Encoded as Solo
 
-__all__ = ["Beside", "Encoded", "Index", "Scatter", "padded"]
-
-Index = npt.NDArray[np.intp]
-
-
-@dataclass(frozen=True)
-class Scatter:
-    """Scatter of repeats of one mix, (entry,) each: which row, repeats less one, sum of squares, and the mean squared
-    relative standard error inside a process.
-    """
-
-    row: Index
-    dof: Floats
-    square: Floats
-    within: Floats
+__all__ = ["Beside", "Encoded", "padded"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +34,7 @@ class Beside:
         Variance of the difference of both that stems from inside processes; variance of it that repeats have, as a
         share of that between two repeats.
     scatter
-        What repeats tell.
+        What repeats tell; its cells are rows.
     ids
         Measurements behind each.
     """

@@ -12,8 +12,10 @@ import pandas as pd
 from bayesperf.configurations import KEYS, Configurations, configurations, records
 from bayesperf.errors import InputError
 from bayesperf.model import Floats
+from bayesperf.models.common.labels import Index
+from bayesperf.models.common.observed import scatter_of
 from bayesperf.models.contention.alone import CIRCUMSTANCES, Alone
-from bayesperf.models.contention.coded import Beside, Encoded, Index, Scatter
+from bayesperf.models.contention.coded import Beside, Encoded
 from bayesperf.models.contention.demand import Kernel, rates_of
 from bayesperf.models.contention.mixes import Catalogue, Member, Places, code_mixes, cpus_in, members_of, shape_of
 from bayesperf.models.roofline import Roofline
@@ -191,7 +193,6 @@ def _beside(
     ]
     mix = code_mixes(targets, victims, members, rates)
     ops = [[str(row["op"]), *(m.kernel.op for m in others)] for row, others in zip(rows, members, strict=True)]
-    repeated = np.flatnonzero(kept.count > 1)
     coded = Beside(
         mix=mix,
         target=_codes(targets, labels.targets),
@@ -201,7 +202,7 @@ def _beside(
         base=base,
         within=within + kept.within * kept.weight,
         repeat_weight=weight + kept.weight,
-        scatter=Scatter(repeated, kept.count[repeated] - 1.0, kept.square[repeated], kept.within[repeated]),
+        scatter=scatter_of(kept, np.arange(len(kept.count))),
         ids=kept.ids,
     )
     known_places = np.isfinite(mix.capacity[:, 0])

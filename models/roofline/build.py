@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
+from bayesperf.models.common.cells import (
+    MIN_MEMBERS,
+    campaign_effects,
+    cells,
+    level_spread,
+    noise_scales,
+    sampled_members,
+)
+from bayesperf.models.common.observed import Part, observe
 from bayesperf.models.roofline.coded import Encoded
 from bayesperf.models.roofline.curve import Curves
 from bayesperf.models.roofline.discrepancy import rank_of
@@ -53,21 +62,23 @@ DIMS = {
 }
 """Dim of each level; members are labelled by their parts, joined by ``|``."""
 
-MIN_MEMBERS = 3
-"""A level of which the rows determine fewer members does not teach its own spread: it is fixed at the prior median.
-Others may lie anywhere without the rows objecting, such as compute rates of operations that memory bounds."""
 
-
-def build(encoded: Encoded, centred: Mapping[str, Any] | None = None) -> pm.Model:
+def build(
+    encoded: Encoded,
+    centred: Mapping[str, Any] | None = None,
+    beside: Callable[[], Part] | None = None,
+) -> pm.Model:
     """Build the model; dims are named after the levels, plus ``gap`` (between working sets).
 
-    `centred` replaces, by level, which cells are sampled centred; the posterior does not depend on it.
+    `centred` replaces, by level, which cells are sampled centred; the posterior does not depend on it. `beside` adds
+    parameters of its own to the model at hand, and returns further observations.
     """
     centred = encoded.informed if centred is None else centred
     # No bounds to check: every scale is positive by construction.
     with pm.Model(coords=coords_of(encoded), check_bounds=False) as model:
         parameters = _parameters(encoded, centred)
-        _likelihood(encoded, parameters)
+        parts = [_observed(encoded, parameters), *([beside()] if beside else [])]
+        observe(parts, parameters["tail"])
     if centred is encoded.informed:
         for name, value in starting_points(encoded, members_of(encoded.labels)).items():
             model.set_initval(model[name], value)
@@ -75,40 +86,19 @@ def build(encoded: Encoded, centred: Mapping[str, Any] | None = None) -> pm.Mode
 
 
 def coords_of(encoded: Encoded) -> dict[str, Any]:
-    """Labels of every dim."""
+    """Labels of every dim of parameters."""
     labels = encoded.labels
-    coords: dict[str, Any] = {dim: ["|".join(label) for label in labels.of(level)] for level, dim in DIMS.items()}
+    coords: dict[str, Any] = {dim: labels.names(level) for level, dim in DIMS.items()}
     curves = encoded.sheets.curves
     coords["gap"] = _gap_labels(coords["target"], curves)
     coords |= {"kind": ["matrix", "vector"], "term": list(TERMS), "timing": list(TIMINGS)}
     coords["rank"] = np.arange(rank_of(encoded.bases))
-    coords["observation"] = [ids[0] for ids in encoded.ids]
-    coords["repeated"] = np.arange(len(encoded.scatter.dof))
     return coords
 
 
 def _gap_labels(targets: list[str], curves: Curves) -> list[str]:
     ends = zip(curves.target, np.exp(curves.low), np.exp(curves.high), strict=True)
     return [f"{targets[code]}|{low:.0f}-{high:.0f}" for code, low, high in ends]
-
-
-def _cells(name: str, location: Any, spread: Any, informed: Any, dim: str | tuple[str, ...], leaning: Any = 0.0) -> Any:
-    """Hierarchical members, named, on their dim."""
-    return pm.Deterministic(name, _members(name, location, spread, informed, dim, leaning)[1], dims=dim)
-
-
-def _members(
-    name: str, location: Any, spread: Any, informed: Any, dim: str | tuple[str, ...], leaning: Any = 0.0
-) -> tuple[Any, Any]:
-    """What is sampled of members, and their values: centred where their data determine them, non-centred where the
-    prior does.
-
-    The centred are sampled less what they lean on: what their data determine is the difference.
-    """
-    centred = pt.as_tensor(informed)
-    where = pt.switch(centred, location - leaning, 0.0)
-    raw = pm.Normal(f"{name}_raw", where, pt.switch(centred, spread, 1.0), dims=dim)
-    return raw, pt.switch(centred, raw + leaning, location + spread * raw)
 
 
 def _leaning(p: dict[str, Any], shape_cell: Any, features: Any) -> Any:
@@ -126,13 +116,6 @@ def _operations(name: str, spread: Any, centring: Any) -> Any:
     return pm.Deterministic(name, spread * (pt.as_tensor(centring) * raw).sum(axis=1), dims="op")
 
 
-def _spread(name: str, median: float, members: int) -> Any:
-    """Scale of a level: learned from enough members, else fixed at the prior median (and stored as if drawn)."""
-    if members >= MIN_MEMBERS:
-        return pm.LogNormal(name, np.log(median), 0.5)
-    return pm.Deterministic(name, pt.as_tensor(np.float64(median)))
-
-
 def _parameters(encoded: Encoded, centred: Mapping[str, Any]) -> dict[str, Any]:
     labels, sheets, informed = encoded.labels, encoded.sheets, encoded.informed
     members = members_of(labels)
@@ -144,19 +127,19 @@ def _parameters(encoded: Encoded, centred: Mapping[str, Any]) -> dict[str, Any]:
     p["efficiency"] = pm.Normal("efficiency", [matrix[0], vector[0]], [matrix[1], vector[1]], dims="kind")
     units = np.arange(len(labels.of("unit")))
     known = int((np.isfinite(sheets.log_peak) & np.isin(units, members.rate_unit[informed["rate"]])).sum())
-    p["efficiency_spread"] = _spread("efficiency_spread", PRIORS.efficiency_spread, known)
+    p["efficiency_spread"] = level_spread("efficiency_spread", PRIORS.efficiency_spread, known)
     rate_ops, memory_ops = (
         len({labels.of(level)[c][1] for c in np.flatnonzero(informed[level])}) for level in ("rate", "memory")
     )
-    p["operation_spread"] = _spread("operation_spread", PRIORS.operation_spread, rate_ops)
-    p["memory_operation_spread"] = _spread("memory_operation_spread", PRIORS.memory_operation_spread, memory_ops)
+    p["operation_spread"] = level_spread("operation_spread", PRIORS.operation_spread, rate_ops)
+    p["memory_operation_spread"] = level_spread("memory_operation_spread", PRIORS.memory_operation_spread, memory_ops)
     by_rate, by_memory = operation_centring(labels)
     p["operation_rate"] = _operations("operation_rate", p["operation_spread"], by_rate)
     p["operation_memory"] = _operations("operation_memory", p["memory_operation_spread"], by_memory)
     if labels.of("unit"):
         location = unit_rate_location(pt, p, members, sheets)
         spread = unit_spread(sheets, p["efficiency_spread"], pt)
-        p["unit_rate"] = _cells(
+        p["unit_rate"] = cells(
             "unit_rate", location, spread, np.isin(units, members.rate_unit[centred["rate"]]), "unit"
         )
     p["drop"] = pm.Gamma("drop", alpha=drop_shape(sheets), beta=1.0 / sheets.curves.mean, dims="gap")
@@ -166,9 +149,13 @@ def _parameters(encoded: Encoded, centred: Mapping[str, Any]) -> dict[str, Any]:
     p["sharpness"] = pm.Normal("sharpness", *PRIORS.sharpness)
     _speeds(encoded, p, centred)
     spread = PRIORS.overhead_cell_spread
-    p["overhead"] = _cells("overhead", overhead_location(p, members), spread, centred["overhead"], "overhead_cell")
-    _noise(encoded, p, centred)
-    _campaigns(encoded, p)
+    p["overhead"] = cells("overhead", overhead_location(p, members), spread, centred["overhead"], "overhead_cell")
+    between = {"misfit": PRIORS.misfit_cell_spread}
+    if len(encoded.scatter.dof):
+        between["repeat"] = PRIORS.repeat_cell_spread
+    noise_scales(p, PRIORS, between, centred, "noise_cell", len(encoded.log_time))
+    if encoded.learns_campaigns:
+        campaign_effects(p, PRIORS)
     return p
 
 
@@ -185,7 +172,7 @@ def _launches(encoded: Encoded, p: dict[str, Any], centred: Mapping[str, Any]) -
         p["launch_mean"] = pm.Deterministic("launch_mean", pt.as_tensor(means), dims="timing")
         p["launch_spread"] = pm.Deterministic("launch_spread", pt.as_tensor(spreads), dims="timing")
     shows = showing_launches(members, centred["overhead"])
-    p["launch"] = _cells("launch", launch_location(p, members), launch_scale(p, members), shows, "launch_cell")
+    p["launch"] = cells("launch", launch_location(p, members), launch_scale(p, members), shows, "launch_cell")
 
 
 def _speeds(encoded: Encoded, p: dict[str, Any], centred: Mapping[str, Any]) -> None:
@@ -201,7 +188,7 @@ def _speeds(encoded: Encoded, p: dict[str, Any], centred: Mapping[str, Any]) -> 
         leaning = _leaning(p, members.rate_shape, encoded.leaning["rate"])
         of_rate = rate_location(p, members)
         informed = centred["rate"] & ~np.isin(np.arange(len(members.rate_op)), contested.rate)
-        raw, rate = _members("rate", of_rate, PRIORS.cell_spread, informed, "rate_cell", leaning)
+        raw, rate = sampled_members("rate", of_rate, PRIORS.cell_spread, informed, "rate_cell", leaning)
     if labels.of("memory"):
         spread: Any = PRIORS.memory_cell_spread
         location, informed = memory_location(p, members), centred["memory"]
@@ -216,7 +203,7 @@ def _speeds(encoded: Encoded, p: dict[str, Any], centred: Mapping[str, Any]) -> 
             leaning = leaning + there * pt.softplus(q * (contested.intensity - log_ratio)) / q
             location = location - (there * spread**2 / both) * step
             spread, informed = np.where(there, PRIORS.cell_spread * spread / both, spread), informed | there
-        p["memory"] = _cells("memory", location, spread, informed, "memory_cell", leaning)
+        p["memory"] = cells("memory", location, spread, informed, "memory_cell", leaning)
         if there.any():
             partner = np.full(len(labels.of("rate")), -1)
             partner[contested.rate[there]] = np.flatnonzero(there)
@@ -232,70 +219,24 @@ def _discrepancy(encoded: Encoded, p: dict[str, Any], centred: Mapping[str, Any]
     members = members_of(encoded.labels)
     if encoded.labels.of("shape"):
         p["shape_scale"] = pm.LogNormal("shape_scale", *PRIORS.discrepancy, dims="shape_op")
-        p["discrepancy_common"] = _cells(
+        p["discrepancy_common"] = cells(
             "discrepancy_common", 0.0, p["shape_scale"][:, None], centred["shape"], ("shape_op", "rank")
         )
     p["shape_cell_scale"] = pm.LogNormal("shape_cell_scale", *PRIORS.discrepancy, dims="shaped")
     location, spread = shape_location(pt, p, members), p["shape_cell_scale"][members.shape_cell_op][:, None]
     leaning = (encoded.leaning["curve"] * p["drop"]).sum(axis=-1)
-    p["discrepancy"] = _cells("discrepancy", location, spread, centred["shape_cell"], ("shape_cell", "rank"), leaning)
+    p["discrepancy"] = cells("discrepancy", location, spread, centred["shape_cell"], ("shape_cell", "rank"), leaning)
 
 
-def _noise(encoded: Encoded, p: dict[str, Any], centred: Mapping[str, Any]) -> None:
-    for name, prior, spread, needed in (
-        ("misfit", PRIORS.misfit, PRIORS.misfit_cell_spread, True),
-        ("repeat", PRIORS.repeat, PRIORS.repeat_cell_spread, len(encoded.scatter.dof) > 0),
-    ):
-        if needed:
-            p[f"{name}_mean"] = pm.Normal(f"{name}_mean", *prior)
-            log_scale = _cells(f"log_{name}", p[f"{name}_mean"], spread, centred[name], "noise_cell")
-            p[name] = pm.Deterministic(name, pt.exp(log_scale), dims="noise_cell")
-    if len(encoded.log_time) >= PRIORS.tail_rows:
-        p["tail"] = pm.Deterministic("tail", 2.0 + pm.LogNormal("tail_raw", np.log(PRIORS.tail - 2.0), 0.5))
-    else:
-        p["tail"] = pm.Deterministic("tail", pt.as_tensor(np.float64(PRIORS.tail)))
-
-
-def _campaigns(encoded: Encoded, p: dict[str, Any]) -> None:
-    """Campaign effects, where some target was measured in more than one campaign.
-
-    With one campaign each, their spread cannot be learned and sampling it only makes divergences: parameters are
-    then those of that campaign, and the prediction for a fresh one adds the difference of two effects.
-    """
-    if not encoded.learns_campaigns:
-        return
-    p["campaign_spread"] = pm.LogNormal("campaign_spread", *PRIORS.campaign)
-    p["campaign_vector_spread"] = pm.HalfNormal("campaign_vector_spread", PRIORS.campaign_vector)
-    common = pm.Normal("campaign_raw", 0.0, 1.0, dims="campaign_cell")
-    vector = pm.Normal("campaign_vector_raw", 0.0, 1.0, dims=("campaign_cell", "term"))
-    p["campaign"] = pm.Deterministic("campaign", p["campaign_spread"] * common, dims="campaign_cell")
-    p["campaign_vector"] = pm.Deterministic(
-        "campaign_vector", p["campaign_vector_spread"] * vector, dims=("campaign_cell", "term")
-    )
-
-
-def _likelihood(encoded: Encoded, p: dict[str, Any]) -> None:
-    codes = encoded.codes
-    members = members_of(encoded.labels)
-    terms = row_terms(pt, p, codes, members, encoded.sheets)
-    log_time = smooth_roofline(pt, *terms, p["sharpness"])
+def _observed(encoded: Encoded, p: Mapping[str, Any]) -> Part:
+    """What is said of the configurations."""
+    codes, scatter, members = encoded.codes, encoded.scatter, members_of(encoded.labels)
+    mean = smooth_roofline(pt, *row_terms(pt, p, codes, members, encoded.sheets), p["sharpness"])
     if "campaign" in p:
-        log_time = log_time + p["campaign"][codes.campaign]
-    # Observations are data, so that a compiled model can be given another simulated set.
-    observed = _observed("observed_log_time", encoded.log_time, "observation")
-    misfit = p["misfit"][codes.noise]
-    variance = misfit**2 + encoded.within + lacking_variance(p, codes, members)
+        mean = mean + p["campaign"][codes.campaign]
+    variance = p["misfit"][codes.noise] ** 2 + encoded.within + lacking_variance(p, codes, members)
+    repeat = None
     if "repeat" in p:
         variance = variance + p["repeat"][codes.noise] ** 2 * encoded.repeat_weight
-    pm.StudentT("log_time", nu=p["tail"], mu=log_time, sigma=pt.sqrt(variance), observed=observed, dims="observation")
-    if "repeat" in p:
-        scatter = encoded.scatter
-        # Variance of Student-t noise is its squared scale times nu / (nu - 2).
-        expected = p["repeat"][scatter.noise] ** 2 * p["tail"] / (p["tail"] - 2.0) + scatter.within
-        square = _observed("observed_scatter", scatter.square, "repeated")
-        pm.Gamma("scatter", alpha=scatter.dof / 2.0, beta=0.5 / expected, observed=square, dims="repeated")
-
-
-def _observed(name: str, values: Any, dim: str) -> Any:
-    # With its shape in its type, or checks of it at run time would take seconds to compile.
-    return pm.Data(name, values, dims=dim, shape=values.shape)
+        repeat = p["repeat"][scatter.cell]
+    return Part(encoded.ids, encoded.log_time, mean, variance, scatter, repeat)

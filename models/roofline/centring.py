@@ -39,7 +39,8 @@ CLEARLY = np.log(1.5)
 """How much more of a row's time compute must take than memory before the row tells of compute."""
 
 VARIED = np.log(2.0)
-"""Range of the log of FLOP on a byte over a cell's rows from which compute and memory come apart."""
+"""Range of a log over a cell's rows from which terms come apart: compute and memory by the FLOP on a byte, both from
+launches by the amount of work."""
 
 ENOUGH_ROWS = 6
 """From how many rows (or repeats beyond the first) a cell's noise scale is determined by them."""
@@ -58,11 +59,16 @@ Index = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Shares:
-    """Log share of each row's time that a term would take alone, roughly; (row,) each, -inf where it is absent."""
+    """Log share of each row's time that a term would take alone, roughly; (row,) each, -inf where it is absent.
+
+    `own_compute` and `own_memory` are those at the best rates of the row's own operation.
+    """
 
     compute: Floats
     memory: Floats
     overhead: Floats
+    own_compute: Floats
+    own_memory: Floats
 
 
 def term_shares(codes: Codes, labels: Labels, log_time: Floats) -> Shares:
@@ -73,10 +79,13 @@ def term_shares(codes: Codes, labels: Labels, log_time: Floats) -> Shares:
     unit = np.where(codes.rate >= 0, units[codes.rate], -1) if len(units) else codes.rate
     target = np.where(codes.memory >= 0, codes.target, -1)
     launch = labels.parents("overhead", "launch", (0, 2))[codes.overhead]
+    speed, bandwidth = codes.log_flops - log_time, codes.log_bytes - log_time
     return Shares(
-        compute=_gap(codes.log_flops - log_time, unit, None),
-        memory=_gap(codes.log_bytes - log_time, target, codes.log_working_set),
+        compute=_gap(speed, unit, None),
+        memory=_gap(bandwidth, target, codes.log_working_set),
         overhead=_gap(-log_time, launch, None),
+        own_compute=_gap(speed, codes.rate, None),
+        own_memory=_gap(bandwidth, codes.memory, codes.log_working_set),
     )
 
 
@@ -100,12 +109,14 @@ def informed_cells(codes: Codes, labels: Labels, scatter: Scatter, shares: Share
     A compute rate is informed when its term alone would take at least 30 % of some row's time, of which memory and
     launching each leave 40 % or more unexplained, and memory clearly takes less than compute, hardly any where the
     cell's rows all do the same number of FLOP on a byte; a bandwidth, when its term alone would take at least 30 % of
-    some row's time; an overhead, when both terms leave 40 % or more of some row's time unexplained; a noise scale, by
-    enough rows.
+    some row's time; an overhead, when both terms leave 40 % or more of some row's time unexplained, even at the best
+    rates of its own operation where its rows do a varied amount of work; a noise scale, by enough rows.
     """
     idle = np.maximum(shares.compute, shares.memory) < MOST
+    # What is slow at any size has a low rate, and says nothing of launches.
+    idle &= (np.maximum(shares.own_compute, shares.own_memory) < MOST) | ~_sized(codes)
     rows = np.bincount(codes.noise, minlength=len(labels.of("noise")))
-    repeats = np.bincount(scatter.noise, scatter.dof, minlength=len(labels.of("noise")))
+    repeats = np.bincount(scatter.cell, scatter.dof, minlength=len(labels.of("noise")))
     return {
         "rate": any_row(codes.rate, _busy(codes, shares), len(labels.of("rate"))),
         "memory": any_row(codes.memory, shares.memory > NEAR, len(labels.of("memory"))),
@@ -189,6 +200,15 @@ def _busy(codes: Codes, shares: Shares) -> npt.NDArray[np.bool_]:
     busy &= shares.compute > shares.memory + CLEARLY
     busy &= (shares.memory < FAR) | _varied(codes)
     return busy
+
+
+def _sized(codes: Codes) -> npt.NDArray[np.bool_]:
+    """Rows of an operation on a target whose rows do a varied amount of work."""
+    found = np.zeros(len(codes.overhead), dtype=bool)
+    for cell, work in ((codes.rate, codes.log_flops), (codes.memory, codes.log_bytes)):
+        by = pd.Series(work).groupby(cell)
+        found |= (cell >= 0) & (by.transform("max") - by.transform("min") > VARIED).to_numpy()
+    return found
 
 
 def _varied(codes: Codes) -> npt.NDArray[np.bool_]:

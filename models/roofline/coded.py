@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from bayesperf.model import Floats
+from bayesperf.models.common import labels as common
+from bayesperf.models.common.labels import Campaigned, Label
+from bayesperf.models.common.observed import Scatter
 from bayesperf.models.roofline.curve import Curves
 from bayesperf.models.roofline.discrepancy import Basis
 
 __all__ = ["Codes", "Codes1", "Contested", "Encoded", "Label", "Labels", "Observations", "Scatter", "Sheets"]
 
 Codes1 = npt.NDArray[np.intp]
-Label = tuple[str, ...]
 
 LEVELS = (
     "target",
@@ -36,30 +37,10 @@ launch: (target, kind); overhead: (target, op, kind); campaign: (target, campaig
 (target, op) of the operations that have a discrepancy, shape: (op,) where targets share a part of it."""
 
 
-class Labels:
-    """Ordered labels of every level; codes are positions. Extending a copy leaves the old codes valid."""
+class Labels(common.Labels):
+    """Labels of the roofline's levels."""
 
-    def __init__(self, base: Labels | None = None):
-        self._codes: dict[str, dict[Label, int]] = {k: dict(base._codes[k]) if base else {} for k in LEVELS}
-
-    def add(self, level: str, labels: Iterable[Label]) -> Codes1:
-        """Return the code of each label, adding those not seen before."""
-        known = self._codes[level]
-        return np.fromiter((known.setdefault(label, len(known)) for label in labels), dtype=np.intp)
-
-    def of(self, level: str) -> list[Label]:
-        """Return the labels of a level in code order."""
-        return list(self._codes[level])
-
-    def find(self, level: str, labels: Iterable[Label]) -> Codes1:
-        """Return the code of each label; -1 where it does not exist."""
-        known = self._codes[level]
-        return np.fromiter((known.get(label, -1) for label in labels), dtype=np.intp)
-
-    def parents(self, child: str, parent: str, key: slice | tuple[int, ...]) -> Codes1:
-        """Code, for each label of `child`, of the `parent` label made of its parts `key`."""
-        parts = [label[key] if isinstance(key, slice) else tuple(label[i] for i in key) for label in self.of(child)]
-        return self.find(parent, parts)
+    levels = LEVELS
 
 
 @dataclass(frozen=True)
@@ -99,28 +80,6 @@ class Sheets:
     scale_spread: Floats
     log_bandwidth: Floats
     curves: Curves
-
-
-@dataclass(frozen=True)
-class Scatter:
-    """Scatter of repeats: one entry per observation with at least two.
-
-    Parameters
-    ----------
-    noise
-        Code of the noise cell, (entry,).
-    dof
-        Repeats less one, (entry,).
-    square
-        Sum of squared deviations of log time from their mean, (entry,).
-    within
-        Mean squared relative standard error inside a process, (entry,).
-    """
-
-    noise: Codes1
-    dof: Floats
-    square: Floats
-    within: Floats
 
 
 @dataclass(frozen=True)
@@ -164,7 +123,7 @@ class Contested:
 
 
 @dataclass(frozen=True)
-class Encoded(Observations):
+class Encoded(Observations, Campaigned):
     """A coded table, ready to be built or predicted from.
 
     `shows_bandwidth` (memory cell,) marks the cells in some row of which memory takes much of the time.
@@ -181,16 +140,3 @@ class Encoded(Observations):
     bases: dict[str, Basis] = field(default_factory=dict)
     devices: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def campaigns_of(self) -> dict[str, list[tuple[str, str]]]:
-        """Pairs (campaign, stack) seen of each target."""
-        found: dict[str, list[tuple[str, str]]] = {}
-        for target, campaign, stack in self.labels.of("campaign"):
-            found.setdefault(target, []).append((campaign, stack))
-        return found
-
-    @property
-    def learns_campaigns(self) -> bool:
-        """Whether any target was measured in more than one campaign, so that their spread can be learned."""
-        return any(len(seen) > 1 for seen in self.campaigns_of.values())

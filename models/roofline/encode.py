@@ -16,6 +16,7 @@ import pandas as pd
 
 from bayesperf.configurations import Configurations, configurations
 from bayesperf.model import Floats
+from bayesperf.models.common.observed import Scatter, scatter_of
 from bayesperf.models.roofline.centring import (
     NEAR,
     Shares,
@@ -34,7 +35,6 @@ from bayesperf.models.roofline.coded import (
     Label,
     Labels,
     Observations,
-    Scatter,
     Sheets,
 )
 from bayesperf.models.roofline.curve import curves_for
@@ -124,16 +124,9 @@ def _behind[T: (Codes, Scatter)](first: T, second: T) -> T:
 
 
 def _observe(summary: Configurations, codes: Codes) -> Observations:
-    repeated = summary.count > 1
-    scatter = Scatter(
-        noise=codes.noise[repeated],
-        dof=summary.count[repeated] - 1.0,
-        square=summary.square[repeated],
-        within=summary.within[repeated],
-    )
     return Observations(
         codes=codes,
-        scatter=scatter,
+        scatter=scatter_of(summary, codes.noise),
         log_time=summary.log_time,
         within=summary.within * summary.weight,
         repeat_weight=summary.weight,

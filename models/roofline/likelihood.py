@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesperf.models.common.observed import widened
 from bayesperf.models.roofline.coded import Encoded, Observations
 from bayesperf.models.roofline.hierarchy import lacking_variance, members_of, row_terms
 from bayesperf.models.roofline.physics import smooth_roofline
@@ -44,7 +45,7 @@ def log_likelihood(xp: Any, p: Mapping[str, Any], new: Observations, encoded: En
     total = t.logpdf(new.log_time, tail, log_time, xp.sqrt(variance)).sum(axis=1)
     scatter = new.scatter
     if "repeat" in p and len(scatter.dof):
-        expected = p["repeat"][:, scatter.noise] ** 2 * tail / (tail - 2.0) + scatter.within
+        expected = widened(p["repeat"][:, scatter.cell], tail, scatter.within)
         total = total + gamma.logpdf(scatter.square, scatter.dof / 2.0, 0.0, 2.0 * expected).sum(axis=1)
     return total
 

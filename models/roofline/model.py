@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from bayesperf.collectives import is_collective
 from bayesperf.errors import InputError
 from bayesperf.model import Draws, PerformanceModel, Predicted, Prepared, Quantity, Request, Updated
 from bayesperf.models.roofline.coded import Encoded
@@ -141,6 +142,10 @@ def _described(table: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
         alone = table["corunners"].isna().to_numpy()
         left_out["rows beside co-runners"] = int((~alone).sum())
         table = table[alone]
+    if "n_devices" in table:
+        between = (table["op"].map(is_collective) & (table["n_devices"] > 1)).to_numpy(bool, na_value=False)
+        left_out["collectives, which wait for a fabric (model 'communication' fits them)"] = int(between.sum())
+        table = table[~between]
     known = table["op"].map(has_roofline).to_numpy(bool)
     others = sorted(table.loc[~known, "op"].unique())
     left_out[f"rows of {', '.join(others)}, which wait for other things than rates"] = int((~known).sum())

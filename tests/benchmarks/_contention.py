@@ -137,15 +137,13 @@ def small_model() -> Any:
     """
     import pymc as pm
 
+    from bayesperf.models.common.observed import observe
     from bayesperf.models.contention.build import add_contention
     from bayesperf.models.contention.encode import encode
 
     mixes = [*pairs(KERNELS[:2]), (KERNELS[0], KERNELS[1], KERNELS[1]), (KERNELS[2], KERNELS[1])]
     encoded = encode(concat([table(Target(name), mixes, seed) for seed, name in enumerate("ab")]), None)
-    beside = encoded.beside
     with pm.Model(check_bounds=False) as model:
-        model.add_coords({"observation": list(range(len(beside.log_time)))})
-        found = add_contention(encoded)
-        observed = pm.Data("observed_log_time", beside.log_time, dims="observation", shape=beside.log_time.shape)
-        pm.StudentT("log_time", nu=5.0, mu=found["mean"], sigma=found["scale"], observed=observed, dims="observation")
+        # Its scatter of repeats is none: every mix was measured once in each campaign.
+        observe([add_contention(encoded)], 5.0)
     return model

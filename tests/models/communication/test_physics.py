@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bayesperf.collectives import bus_factor, traffic
+from bayesperf.collectives import bus_factor, is_collective, traffic
 from bayesperf.models.communication.physics import (
-    is_collective,
     log_factor,
     log_kept,
     log_steps,

@@ -96,12 +96,14 @@ def test_what_has_no_roofline_is_left_out_and_said() -> None:
     table = roofline_table(1)
     chase = table.iloc[:4].assign(op="pointer_chase", measurement_id=[f"chase{i}" for i in range(4)])
     beside = table.iloc[:2].assign(corunners="stream_triad*1", measurement_id=["beside0", "beside1"])
-    both = pd.concat([table, chase, beside], ignore_index=True)
+    ranks = table.iloc[:3].assign(op="all_reduce", n_devices=4, measurement_id=[f"ranks{i}" for i in range(3)])
+    both = pd.concat([table, chase, beside, ranks], ignore_index=True)
     model = Roofline()
     encoded = model.encode(both, None)
     assert encoded.ids == model.encode(table, None).ids
     said = " ".join(model.caveats(encoded))
     assert "4 rows of pointer_chase" in said
     assert "2 rows beside co-runners" in said
+    assert "3 collectives" in said
     with pytest.raises(InputError, match="pointer_chase"):
         model.encode(chase.reset_index(drop=True), None)
