@@ -192,6 +192,14 @@ class PerformanceModel(ABC):
     def build(self, encoded: Any) -> pm.Model:
         """Build the PyMC model; its observed variable carries the dim ``observation``."""
 
+    def factors(self, encoded: Any, built: pm.Model) -> Sequence[pm.Model]:
+        """Models of parts of the parameters that are independent given the data, sampled one by one.
+
+        The posterior of `built` is their product, and their variables are named as its own. One, as here, unless a
+        model knows better.
+        """
+        return [built]
+
     @abstractmethod
     def predict(
         self,

@@ -15,20 +15,18 @@ import xarray as xr
 
 from bayesperf import plugins
 from bayesperf.errors import InputError, check_counts
-from bayesperf.inference.diagnostics import Check, gate, passed, warnings_of
-from bayesperf.inference.sampling import SamplerSettings, compile_model, free_names, log_densities, sample, sample_prior
+from bayesperf.inference.diagnostics import Check
+from bayesperf.inference.factors import sample_until_passed
+from bayesperf.inference.sampling import SamplerSettings, log_densities, sample_prior
 from bayesperf.model import PerformanceModel
 from bayesperf.schema import is_excluded, rows_for, validate, with_ids
 from bayesperf.specs import check_targets, refuse_above_ceiling
 
-__all__ = ["Inference", "choose_rows", "effective_numbers", "fingerprint", "infer", "lacking"]
+__all__ = ["Inference", "choose_rows", "effective_numbers", "fingerprint", "infer"]
 
 log = logging.getLogger("bayesperf.fit")
 
 PRIOR_DRAWS = 500
-
-LONGEST = 6
-"""A second attempt at sampling takes this many times the draws at most."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,9 +83,9 @@ def infer(
     prior = sample_prior(built, draws=PRIOR_DRAWS, seed=seed)
     observations = len(chosen.observations(encoded))
     log.info("fitting %d rows (%d observations) with %s", len(rows), observations, chosen.name)
-    compiled = compile_model(built)
-    settings = SamplerSettings(draws=draws, tune=tune, chains=chains)
-    tree, checks, settings = _sample_until_passed(compiled, built, settings, seed, progress, attempts)
+    asked = SamplerSettings(draws=draws, tune=tune, chains=chains)
+    factors = chosen.factors(encoded, built)
+    tree, checks, settings = sample_until_passed(factors, asked, seed, progress, attempts)
     densities = log_densities(built, tree)
     groups = {name: node.to_dataset() for source in (tree, prior, densities) for name, node in source.children.items()}
     groups["observed_data"] = _observed(built)
@@ -95,7 +93,8 @@ def infer(
         "model": chosen.name,
         "model_version": chosen.version,
         "seed": seed,
-        "sampler": dataclasses.asdict(settings),
+        "sampler": dataclasses.asdict(settings[0]),
+        "sampler_of_factors": [dataclasses.asdict(each) for each in settings],
         "versions": {name: version(name) for name in ("bayesperf", "pymc", "nutpie", "arviz", "numpy", "xarray")},
         "fingerprint": fingerprint(rows),
         "left_out": left_out,
@@ -128,41 +127,6 @@ def choose_rows(
         if count:
             log.info("left out: %d rows, %s", count, rule)
     return rows, left_out
-
-
-def _sample_until_passed(
-    compiled: Any, built: Any, settings: SamplerSettings, seed: int, progress: bool, attempts: int
-) -> tuple[xr.DataTree, list[Check], SamplerSettings]:
-    names = free_names(built)
-    for attempt in range(max(attempts, 1)):
-        tree = sample(built, compiled, settings, seed=seed + attempt, progress=progress)
-        checks = gate(tree, names)
-        if passed(checks):
-            break
-        for line in warnings_of(checks):
-            log.warning("%s", line)
-        if attempt + 1 < attempts:
-            longer = lacking(checks)
-            log.warning("sampling again, %d times as long", longer)
-            settings = dataclasses.replace(
-                settings,
-                draws=longer * settings.draws,
-                tune=2 * settings.tune,
-                target_accept=0.95,
-                thin=settings.thin * max(longer // 2, 1),
-            )
-    return tree, checks, settings
-
-
-def lacking(checks: list[Check]) -> int:
-    """How many times as many draws would pass, by what was lacking; no more than `LONGEST`, as chains may disagree for
-    other reasons than their length.
-    """
-    found = {check.name: check for check in checks}
-    times = [found[name].limit / max(found[name].value, 1.0) for name in ("bulk ESS", "tail ESS")]
-    # R-hat's excess falls with the number of draws.
-    times.append((found["R-hat"].value - 1.0) / (found["R-hat"].limit - 1.0))
-    return int(np.clip(np.ceil(np.max(np.nan_to_num(times, nan=LONGEST))), 2, LONGEST))
 
 
 def _observed(built: Any) -> xr.Dataset:

@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from bayesperf.inference.diagnostics import Check, gate, warnings_of
+from bayesperf.inference.diagnostics import Check, warnings_of
+from bayesperf.inference.factors import sample_again
 from bayesperf.inference.infer import Inference
-from bayesperf.inference.sampling import SamplerSettings, compile_model, free_names, sample
+from bayesperf.inference.sampling import SamplerSettings
 from bayesperf.prediction.profile import Profile
 from bayesperf.verification.criterion import bound, compare_numbers, words
 from bayesperf.verification.result import Finding, judged
@@ -36,8 +37,13 @@ def check_numbers(profile: Profile, *, progress: bool = False) -> tuple[Finding,
     tuple
         The finding, the numbers (None where there was nothing to compare), the criterion in words.
     """
+    try:
+        published = profile.model.quantities(profile.inference.encoded, profile.draws())
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        # Before minutes are spent on a second fit.
+        return judged(WHAT, [f"{type(error).__name__}: {error}"], "", "its draws give no numbers"), None, ""
     again = fit_again(profile, progress=progress)
-    published, anew = (p.model.quantities(p.inference.encoded, p.draws()) for p in (profile, again))
+    anew = again.model.quantities(again.inference.encoded, again.draws())
     one, other = ([(q.name, q.target, q.label) for q in some] for some in (published, anew))
     if one != other:
         lost = sorted({" ".join(name) for name in set(one) ^ set(other)})
@@ -92,11 +98,9 @@ def fit_again(profile: Profile, *, progress: bool = False) -> Profile:
 
 def _sample(inference: Inference, encoded: Any, progress: bool) -> tuple[xr.DataTree, list[Check]]:
     built = inference.model.build(encoded)
-    settings = SamplerSettings(**inference.facts["sampler"])
-    # A fit that was sampled a second time took the next seed, and is told by its setting.
-    attempt = int(settings.target_accept != SamplerSettings().target_accept)
-    tree = sample(built, compile_model(built), settings, seed=inference.facts["seed"] + attempt, progress=progress)
-    return tree, gate(tree, free_names(built))
+    said = inference.facts.get("sampler_of_factors", [inference.facts["sampler"]])
+    settings = [SamplerSettings(**each) for each in said]
+    return sample_again(inference.model.factors(encoded, built), settings, inference.facts["seed"], progress)
 
 
 def _chains(profile: Profile) -> int:

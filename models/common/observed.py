@@ -64,6 +64,8 @@ class Part:
         Of repeats.
     repeat
         Scale between repeats of each entry of it, (entry,); None where there are none.
+    tail
+        Degrees of freedom of the noise.
     """
 
     ids: Sequence[Sequence[str]]
@@ -72,9 +74,10 @@ class Part:
     variance: Any
     scatter: Scatter
     repeat: Any
+    tail: Any
 
 
-def observe(parts: Sequence[Part], tail: Any) -> None:
+def observe(parts: Sequence[Part]) -> None:
     """Add the likelihood of all parts to the model at hand: ``log_time``, and ``scatter`` where anything was repeated.
 
     Observations are data, so that a compiled model can be given another simulated set.
@@ -87,7 +90,7 @@ def observe(parts: Sequence[Part], tail: Any) -> None:
     model.add_coords({"observation": [ids[0] for part in parts for ids in part.ids]})
     pm.StudentT(
         "log_time",
-        nu=tail,
+        nu=_joined(pt, [part.tail if len(parts) == 1 else pt.full((len(part.log_time),), part.tail) for part in parts]),
         mu=_joined(pt, [part.mean for part in parts]),
         sigma=pt.sqrt(_joined(pt, [part.variance for part in parts])),
         observed=_data(pm, "observed_log_time", log_time, "observation"),
@@ -100,7 +103,7 @@ def observe(parts: Sequence[Part], tail: Any) -> None:
     )
     model.add_coords({"repeated": np.arange(len(dof))})
     if repeated:
-        expected = [widened(part.repeat, tail, part.scatter.within) for part in repeated]
+        expected = [widened(part.repeat, part.tail, part.scatter.within) for part in repeated]
         observed = _data(pm, "observed_scatter", square, "repeated")
         pm.Gamma("scatter", alpha=dof / 2.0, beta=0.5 / _joined(pt, expected), observed=observed, dims="repeated")
 

@@ -43,7 +43,7 @@ def build(encoded: Encoded) -> pm.Model:
         noise_scales(p, PRIORS, between, encoded.informed, "pair", len(encoded.log_time))
         if encoded.learns_campaigns:
             campaign_effects(p, PRIORS)
-        observe([_observed(encoded, p)], p["tail"])
+        observe([_observed(encoded, p)])
     for name, value in starting_points(encoded, members).items():
         model.set_initval(model[name], value)
     return model
@@ -116,4 +116,4 @@ def _observed(encoded: Encoded, p: Mapping[str, Any]) -> Part:
     if "repeat" in p:
         variance = variance + p["repeat"][codes.pair] ** 2 * encoded.repeat_weight
         repeat = p["repeat"][scatter.cell]
-    return Part(encoded.ids, encoded.log_time, mean, variance, scatter, repeat)
+    return Part(encoded.ids, encoded.log_time, mean, variance, scatter, repeat, p["tail"])

@@ -12,22 +12,32 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from bayesperf.models.common.cells import level_spread
-from bayesperf.models.common.observed import Part
+from bayesperf.models.common.observed import Part, observe
 from bayesperf.models.contention.coded import Encoded
 from bayesperf.models.contention.levels import LEVELS, row_parameters, scale_of
 from bayesperf.models.contention.physics import contend
 from bayesperf.models.contention.priors import PRIORS
 from bayesperf.models.roofline import build as roofline
 
-__all__ = ["add_contention", "build"]
+__all__ = ["build", "build_contention"]
+
+TAIL = 5.0
+"""Degrees of freedom of the noise beside others: of its own, so that the posterior factorises."""
 
 
 def build(encoded: Encoded) -> pm.Model:
     """Build the model of a coded table."""
-    return roofline.build(encoded.solo, beside=lambda: add_contention(encoded))
+    return roofline.build(encoded.solo, beside=lambda: _observed(encoded))
 
 
-def add_contention(encoded: Encoded) -> Part:
+def build_contention(encoded: Encoded) -> pm.Model:
+    """Build the part of it that is contention's: nothing there depends on the roofline's parameters."""
+    with pm.Model(check_bounds=False) as model:
+        observe([_observed(encoded)])
+    return model
+
+
+def _observed(encoded: Encoded) -> Part:
     """Add the parameters of contention to the model at hand; returns what they say of the mixes."""
     beside, model = encoded.beside, pm.modelcontext(None)
     model.add_coords({"shared": encoded.targets, "member_op": encoded.ops, "pairing": encoded.pairs})
@@ -46,7 +56,7 @@ def add_contention(encoded: Encoded) -> Part:
     pair = pm.Normal("pair", 0.0, 1.0, dims="pairing")
     noise = scale_of(pt, p, "noise", slowdown, beside.target)
     mean, variance = beside.base + slowdown + wrong * pair[beside.pair], noise**2 * beside.repeat_weight + beside.within
-    return Part(beside.ids, beside.log_time, mean, variance, beside.scatter, noise[beside.scatter.cell])
+    return Part(beside.ids, beside.log_time, mean, variance, beside.scatter, noise[beside.scatter.cell], TAIL)
 
 
 def _level(name: str, targets: int) -> Any:

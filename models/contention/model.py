@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,6 +57,13 @@ class Contention(PerformanceModel):
         from bayesperf.models.contention.build import build
 
         return build(encoded)
+
+    def factors(self, encoded: Encoded, built: pm.Model) -> Sequence[pm.Model]:
+        """The roofline, and contention: as slowdowns are relative to *measured* times alone, neither knows the other."""
+        from bayesperf.models.contention.build import build_contention
+        from bayesperf.models.roofline.build import build
+
+        return [build(encoded.solo), build_contention(encoded)]
 
     def predict(
         self,

@@ -78,7 +78,7 @@ def build(
     with pm.Model(coords=coords_of(encoded), check_bounds=False) as model:
         parameters = _parameters(encoded, centred)
         parts = [_observed(encoded, parameters), *([beside()] if beside else [])]
-        observe(parts, parameters["tail"])
+        observe(parts)
     if centred is encoded.informed:
         for name, value in starting_points(encoded, members_of(encoded.labels)).items():
             model.set_initval(model[name], value)
@@ -239,4 +239,4 @@ def _observed(encoded: Encoded, p: Mapping[str, Any]) -> Part:
     if "repeat" in p:
         variance = variance + p["repeat"][codes.noise] ** 2 * encoded.repeat_weight
         repeat = p["repeat"][scatter.cell]
-    return Part(encoded.ids, encoded.log_time, mean, variance, scatter, repeat)
+    return Part(encoded.ids, encoded.log_time, mean, variance, scatter, repeat, p["tail"])

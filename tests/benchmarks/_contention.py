@@ -131,19 +131,9 @@ def table(
 
 
 def small_model() -> Any:
-    """The contention part of the model for two targets with six mixes each, its data replaceable: for calibration.
-
-    Times alone are given, as in the whole model, whose other part is the roofline.
-    """
-    import pymc as pm
-
-    from bayesperf.models.common.observed import observe
-    from bayesperf.models.contention.build import add_contention
+    """The contention part of the model for two targets with six mixes each, its data replaceable: for calibration."""
+    from bayesperf.models.contention.build import build_contention
     from bayesperf.models.contention.encode import encode
 
     mixes = [*pairs(KERNELS[:2]), (KERNELS[0], KERNELS[1], KERNELS[1]), (KERNELS[2], KERNELS[1])]
-    encoded = encode(concat([table(Target(name), mixes, seed) for seed, name in enumerate("ab")]), None)
-    with pm.Model(check_bounds=False) as model:
-        # Its scatter of repeats is none: every mix was measured once in each campaign.
-        observe([add_contention(encoded)], 5.0)
-    return model
+    return build_contention(encode(concat([table(Target(name), mixes, seed) for seed, name in enumerate("ab")]), None))

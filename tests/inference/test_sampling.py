@@ -7,7 +7,7 @@ import pymc as pm
 import pytest
 
 from bayesperf.inference.diagnostics import Check
-from bayesperf.inference.infer import LONGEST, lacking
+from bayesperf.inference.factors import LONGEST, lacking
 from bayesperf.inference.sampling import SamplerSettings, compile_model, sample
 
 
