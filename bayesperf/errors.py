@@ -17,6 +17,8 @@
 from __future__ import annotations
 
 import difflib
+import math
+import numbers
 import operator
 from collections.abc import Iterable
 from typing import SupportsIndex
@@ -32,6 +34,7 @@ __all__ = [
     "UnconvergedError",
     "UnknownNameError",
     "UnsupportedFileError",
+    "check_between",
     "check_counts",
     "nearest_first",
 ]
@@ -79,7 +82,7 @@ class UnknownNameError(InputError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = ""):
         self.kind, self.name = kind, name
-        self.known = nearest_first(name, known)
+        self.known = nearest_first(str(name), known)
         listing = ", ".join(self.known) if self.known else "none"
         super().__init__(f"no {kind} named {name!r}; there are: {listing}" + (f". {hint}" if hint else ""))
 
@@ -123,6 +126,20 @@ class InferenceError(BayesperfError):
 
 class UnconvergedError(InferenceError):
     """The diagnostics gate failed: draws are not to be trusted without an explicit opt-in."""
+
+
+def check_between(low: float, high: float, /, **values: object) -> None:
+    """Refuse values, given by name, that are no numbers between `low` and `high`, both excluded.
+
+    Raises
+    ------
+    InputError
+        Names the value and what it must be.
+    """
+    for name, value in values.items():
+        number = math.nan if isinstance(value, bool) or not isinstance(value, numbers.Real) else float(value)
+        if not low < number < high:
+            raise InputError(f"{name} must be a number between {low:g} and {high:g}, not {value!r}")
 
 
 def check_counts(least: int, /, **values: object) -> None:

@@ -125,6 +125,8 @@ SHAPE_COLUMNS = (
 
 _BY_NAME = {column.name: column for column in COLUMNS}
 
+_SHAPES = {name: Column(name, "number", "", "an extent of the workload's shape", lower=0.0) for name in SHAPE_COLUMNS}
+
 
 def validate(table: pd.DataFrame, *, source: str = "table", first_row: int = 0) -> pd.DataFrame:
     """Check a measurement table against the contract and return it with normalised types.
@@ -197,6 +199,10 @@ def _checked(table: pd.DataFrame, source: str, first_row: int, optional: frozens
         if spec is not None:
             required = spec.required and name not in optional
             columns[name] = _check_column(columns[name], spec, required, source, first_row)
+        elif name in _SHAPES:
+            numbers, dtype = _check_column(columns[name], _SHAPES[name], False, source, first_row), columns[name].dtype
+            # Counts stay counts, as they were given.
+            columns[name] = columns[name] if isinstance(dtype, np.dtype) and dtype.kind in "iuf" else numbers
     checked = pd.DataFrame(columns)
     _check_unique_ids(checked, source, first_row)
     _check_samples(checked, source, first_row)

@@ -70,3 +70,10 @@ def test_measurement_error_keeps_its_reason() -> None:
 def test_nearest_first_ignores_case_and_breaks_ties_by_name() -> None:
     assert errors.nearest_first("MATMUL", ["stream", "matmul"]) == ["matmul", "stream"]
     assert errors.nearest_first("zz", ["b", "a"]) == ["a", "b"]
+
+
+@pytest.mark.parametrize("value", [0, 1, -0.1, float("nan"), "0.9", None, True, [0.5]])
+def test_what_is_no_number_between_is_refused_by_name(value: object) -> None:
+    with pytest.raises(errors.InputError, match="alpha must be a number between 0 and 1, not "):
+        errors.check_between(0, 1, alpha=value)
+    errors.check_between(0, 1, alpha=0.05)

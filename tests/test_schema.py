@@ -45,6 +45,16 @@ def test_unknown_columns_are_kept_untouched(make_table: MakeTable) -> None:
     assert checked["weird"].tolist() == [{"x": 1}, None, "y"]
 
 
+def test_shapes_are_numbers_and_stay_as_they_were_given(make_table: MakeTable) -> None:
+    checked = schema.validate(make_table(m=[1, 2, 3], n=["8", "", None], k=[1.5, np.nan, 2.0]))
+    assert checked["m"].tolist() == [1, 2, 3]
+    assert checked["m"].dtype == np.int64
+    np.testing.assert_array_equal(checked["n"], [8.0, np.nan, np.nan])
+    for bad in (["3x3", "1", "1"], [-1, 1, 1], [np.inf, 1.0, 1.0]):
+        with pytest.raises(TableError, match="row 0, column kernel_size"):
+            schema.validate(make_table(kernel_size=bad))
+
+
 def test_attributes_travel(make_table: MakeTable) -> None:
     table = make_table()
     table.attrs["provenance"] = {"p": {"x": 1}}

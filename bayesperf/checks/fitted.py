@@ -13,7 +13,7 @@ import scipy.stats
 from bayesperf.checks.adjust import holm
 from bayesperf.checks.mixture import Modes, repeat_modes, two_modes
 from bayesperf.checks.observed import fitted_blocks, fitted_configurations, labels_of
-from bayesperf.errors import InputError
+from bayesperf.errors import check_between
 from bayesperf.model import Floats
 
 if TYPE_CHECKING:
@@ -75,8 +75,7 @@ def residuals(profile: Profile, probability: float = 0.99) -> Residuals:
     InputError
         The probability is not between 0 and 1.
     """
-    if not 0 < probability < 1:
-        raise InputError(f"an interval's probability lies between 0 and 1, not {probability}")
+    check_between(0, 1, probability=probability)
     summary = fitted_configurations(profile)
     seen = profile.model.observations(profile.inference.encoded)
     names = seen[["target", "op"]].reset_index(drop=True)

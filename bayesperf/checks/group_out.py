@@ -17,7 +17,7 @@ from bayesperf.checks.adjust import clustered_mean
 from bayesperf.checks.observed import MEASURED, Predictive, fitted_configurations, labels_of, predictive_of
 from bayesperf.checks.predictive import observed_name
 from bayesperf.configurations import Configurations, configurations
-from bayesperf.errors import InputError
+from bayesperf.errors import InputError, check_between
 from bayesperf.inference.diagnostics import warnings_of
 from bayesperf.model import PerformanceModel, Request
 from bayesperf.prediction.fit import fit
@@ -105,8 +105,7 @@ def leave_out(
     InputError
         Fewer than two groups, an unknown column, or a target that nothing would be known of without its group.
     """
-    if not 0 < probability < 1:
-        raise InputError(f"an interval's probability lies between 0 and 1, not {probability}")
+    check_between(0, 1, probability=probability)
     options = {"seed": seed, **options}
     columns = [by] if isinstance(by, str) else list(by)
     # Before minutes of fitting: what cannot be done should cost a second.

@@ -117,12 +117,12 @@ def _predict_table(
             f"{workloads}: its column{'s' if len(taken) > 1 else ''} {', '.join(taken)} would be replaced by the "
             "prediction's; rename or drop them, as after an earlier prediction"
         )
-    prediction = load(profile).predict(table, target, **options)
-    predicted = prediction.to_frame(interval=interval)
+    predicted = load(profile).predict_frame(table, target, interval=interval, **options)
+    notes = predicted.attrs.pop("notes")
     if "target" not in table:
         # The result has the workloads' own columns, and those of the prediction.
         predicted = predicted.drop(columns="target", errors="ignore")
-    for remark in prediction.notes:
+    for remark in notes:
         output.note(f"note: {remark}")
     if out is not None:
         write(predicted, out)

@@ -37,7 +37,7 @@ class FrameOptions(PredictOptions, total=False):
 def predict_frame(
     profile: Profile, workloads: Workloads, target: str | None = None, **options: Unpack[FrameOptions]
 ) -> pd.DataFrame:
-    """Predict workloads: their own columns, and those that `Prediction.to_frame` adds.
+    """Predict workloads: their own columns, and those that `Prediction.to_frame` adds; remarks in ``attrs["notes"]``.
 
     Only summaries are kept, so that the number of workloads is bounded by the table alone. Every part is predicted from
     the same draws of the parameters and of the campaign.
@@ -63,8 +63,12 @@ def predict_frame(
     check_counts(1, pairs=pairs, draws=options.get("draws", 1000))
     table = validate_workloads(frame_of(workloads))
     rows = max(1, pairs // options.get("draws", 1000))
-    parts = []
-    for start in range(0, max(len(table), 1), rows):
+    parts, notes = [], dict[str, None]()
+    for start in range(0, len(table), rows):
         part = table.iloc[start : start + rows].reset_index(drop=True)
-        parts.append(profile.predict(part, target, **others).to_frame(interval))  # type: ignore[arg-type]
-    return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+        predicted = profile.predict(part, target, **others)  # type: ignore[arg-type]
+        parts.append(predicted.to_frame(interval))
+        notes |= dict.fromkeys(predicted.notes)
+    frame = parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+    frame.attrs = {**table.attrs, "notes": list(notes)}
+    return frame

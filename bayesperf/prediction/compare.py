@@ -18,10 +18,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from bayesperf.errors import InputError, check_counts
+from bayesperf.errors import InputError, check_between, check_counts
 from bayesperf.model import LIMITS, Floats, Predicted
 from bayesperf.prediction.options import request_of
 from bayesperf.prediction.predictive import limit_probabilities, student
+from bayesperf.prediction.room import draws_in, refuse_beyond_memory
 from bayesperf.prediction.support import support_of, unseen_operations
 from bayesperf.schema import validate_workloads
 
@@ -190,8 +191,7 @@ class Comparison:
         return pd.concat(found, ignore_index=True)
 
     def _judged(self, a: str, b: str, times: xr.DataArray, interval: float) -> dict[str, Any]:
-        if not 0 < interval < 1:
-            raise InputError(f"an interval's probability lies between 0 and 1, not {interval}")
+        check_between(0, 1, interval=interval)
         one, other = (times.sel(target=name).transpose("draw", "workload").values for name in (a, b))
         tail = (1 - interval) / 2
         lower, median, upper = np.quantile(one / other, [tail, 0.5, 1 - tail], axis=0)
@@ -251,8 +251,7 @@ def compare(
     names = [targets] if isinstance(targets, str) else list(targets)
     if len(names) < 2 or len(set(names)) < len(names):
         raise InputError(f"compare takes at least two different targets; measured are {', '.join(profile.targets)}")
-    if not 0.5 < confidence < 1:
-        raise InputError(f"the confidence of a comparison lies between 0.5 and 1, not {confidence}")
+    check_between(0.5, 1, confidence=confidence)
     check_counts(2, draws=draws)
     check_counts(0, seed=seed)
     table = validate_workloads(frame_of(workloads)).drop(columns=["target", "device"], errors="ignore")
@@ -261,6 +260,7 @@ def compare(
     stacked = pd.concat([table.assign(target=name) for name in names], ignore_index=True)
     rng = np.random.default_rng(seed)
     posterior = profile.draws(limit=draws)
+    refuse_beyond_memory(len(stacked) * draws_in(posterior), "compare fewer workloads at a time, or fewer draws")
     sheets = profile.sheets_with(options.get("sheets"))
     predicted = profile.model.predict(profile.inference.encoded, posterior, stacked, request, sheets, rng)
     inside = support_of(profile.reach, stacked).inside

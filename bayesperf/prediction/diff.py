@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from bayesperf.errors import InputError, UnconvergedError, UnknownNameError, check_counts
+from bayesperf.errors import InputError, UnconvergedError, UnknownNameError, check_between, check_counts
 from bayesperf.inference.diagnostics import warnings_of
 from bayesperf.model import Floats, Quantity, Request
 
@@ -109,8 +109,8 @@ def diff(
     UnconvergedError
         A gate failed, and nobody opted in.
     """
-    if not (0 < change < 10 and 0.5 < confidence < 1):
-        raise InputError(f"diff needs a change above 0 and a confidence from 0.5 to 1, not {change} and {confidence}")
+    check_between(0, 10, change=change)
+    check_between(0.5, 1, confidence=confidence)
     check_counts(0, seed=seed)
     for name, profile in (("old", old), ("new", new)):
         if not (profile.converged or allow_unconverged):

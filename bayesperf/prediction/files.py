@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -102,27 +104,42 @@ def read_profile(path: Path) -> Inference:
         raise UnsupportedFileError(f"{path}: not a NetCDF file, or truncated: {reason}") from error
     if tree.attrs.get("bayesperf_kind") != "profile":
         raise UnsupportedFileError(f"{path}: a NetCDF file, but not a bayesperf profile")
-    found = int(tree.attrs["schema_version"])
+    with _read_whole(path):
+        found = int(tree.attrs["schema_version"])
     if found > SCHEMA_VERSION:
         raise UnsupportedFileError(
             f"{path}: written by a newer bayesperf (schema {found}, this one reads up to {SCHEMA_VERSION}); upgrade"
         )
-    facts = json.loads(tree.attrs["facts"])
-    rows = validate(_from_dataset(tree["measurements"].to_dataset()), source=str(path))
-    rows.attrs = {PROVENANCE: json.loads(tree.attrs[PROVENANCE])}
-    targets = None
-    if "spec_sheets" in tree.children:
-        targets = _from_dataset(tree["spec_sheets"].to_dataset()).set_index("device")
-    model = plugins.load("model", facts["model"])()
-    if model.version != facts["model_version"]:
+    with _read_whole(path):
+        facts = json.loads(tree.attrs["facts"])
+        name, version = facts["model"], facts["model_version"]
+        measured = _from_dataset(tree["measurements"].to_dataset())
+        provenance = json.loads(tree.attrs[PROVENANCE])
+        checks = [Check(**check) for check in json.loads(tree.attrs["gate"])]
+        targets = None
+        if "spec_sheets" in tree.children:
+            targets = _from_dataset(tree["spec_sheets"].to_dataset()).set_index("device")
+    model = plugins.load("model", name)()
+    if model.version != version:
         raise UnsupportedFileError(
-            f"{path}: fitted by version {facts['model_version']} of model {model.name!r}, installed is "
-            f"{model.version}; fit again, or install that version"
+            f"{path}: fitted by version {version} of model {model.name!r}, installed is {model.version}; fit again, or "
+            "install that version"
         )
+    rows = validate(measured, source=str(path))
+    rows.attrs = {PROVENANCE: provenance}
     groups = {name: node.to_dataset() for name, node in tree.children.items() if name not in _OURS}
-    checks = [Check(**check) for check in json.loads(tree.attrs["gate"])]
     encoded = _encode(model, rows, targets, [update["rows"] for update in facts.get("updates", [])])
     return Inference(xr.DataTree.from_dict(groups), model, encoded, rows, targets, checks, facts)
+
+
+@contextmanager
+def _read_whole(path: Path) -> Iterator[None]:
+    """Say of a file that lacks a part, or has one in another form than it is written, that it is damaged."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        lacking = f"{error} is missing" if isinstance(error, KeyError) else str(error).splitlines()[0]
+        raise UnsupportedFileError(f"{path}: a bayesperf profile, but damaged ({lacking}); fit again") from error
 
 
 def _encode(model: PerformanceModel, rows: pd.DataFrame, targets: pd.DataFrame | None, updates: list[int]) -> Any:

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from bayesperf.errors import InputError
+from bayesperf.errors import InputError, check_between
 from bayesperf.model import LIMITS, Floats, Predicted
 from bayesperf.prediction.support import Support
 
-__all__ = ["Prediction", "in_order", "limit_probabilities", "quantiles_of", "student"]
+__all__ = ["Prediction", "in_order", "levels_of", "limit_probabilities", "quantiles_of", "student"]
 
 PORTION = 65_536
 """Pairs of a draw and a workload that are worked on at a time: what one step leaves is in the cache for the next."""
@@ -50,6 +50,23 @@ def limit_probabilities(predicted: Predicted) -> Floats:
     for at, name in enumerate(names):
         values[:, LIMITS.index(name)] = (largest == at).mean(axis=0)
     return values
+
+
+def levels_of(q: float | Sequence[float]) -> Floats:
+    """Levels of quantiles as an array.
+
+    Raises
+    ------
+    InputError
+        One of them is no number from 0 to 1.
+    """
+    try:
+        levels = np.asarray(q, dtype=float)
+    except (TypeError, ValueError):
+        levels = np.array(np.nan)
+    if not ((levels >= 0) & (levels <= 1)).all():
+        raise InputError(f"quantiles are numbers between 0 and 1, not {q!r}")
+    return levels
 
 
 def in_order(draws: Floats) -> Floats:
@@ -113,9 +130,7 @@ class Prediction:
 
     def quantile(self, q: float | Sequence[float]) -> xr.DataArray:
         """Predictive quantiles, (quantile, workload), or (workload,) for a single one, s."""
-        levels = np.asarray(q, dtype=float)
-        if not ((levels >= 0) & (levels <= 1)).all():
-            raise InputError(f"quantiles lie between 0 and 1, not {q}")
+        levels = levels_of(q)
         values = self._quantiles(levels)
         if levels.ndim == 0:
             return self._array(values, "workload").assign_attrs(units="s")
@@ -123,8 +138,7 @@ class Prediction:
 
     def interval(self, probability: float = 0.9) -> xr.DataArray:
         """Equal-tailed predictive interval, (bound, workload) with bounds ``lower`` and ``upper``, s."""
-        if not 0 < probability < 1:
-            raise InputError(f"an interval's probability lies between 0 and 1, not {probability}")
+        check_between(0, 1, interval=probability)
         tail = (1.0 - probability) / 2.0
         values = self._quantiles(np.array([tail, 1.0 - tail]))
         array = self._array(values, "bound", "workload", bound=["lower", "upper"])

@@ -12,12 +12,13 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from bayesperf.errors import InputError, UnconvergedError, check_counts
+from bayesperf.errors import InputError, UnconvergedError, check_between, check_counts
 from bayesperf.inference.diagnostics import Check, passed, warnings_of
 from bayesperf.inference.infer import Inference
 from bayesperf.model import Draws, PerformanceModel
 from bayesperf.prediction.options import PredictOptions, request_of
 from bayesperf.prediction.predictive import Prediction
+from bayesperf.prediction.room import draws_in, refuse_beyond_memory
 from bayesperf.prediction.support import Reach, reach_of, support_of, unseen_operations
 from bayesperf.schema import validate_workloads
 from bayesperf.specs import check_targets
@@ -149,8 +150,7 @@ class Profile:
         InputError
             The interval's probability is not between 0 and 1.
         """
-        if not 0 < interval < 1:
-            raise InputError(f"an interval's probability lies between 0 and 1, not {interval}")
+        check_between(0, 1, interval=interval)
         tail = (1 - interval) / 2
         levels = [0.5, tail, 1 - tail]
         observed = self.model.observations(self.inference.encoded)["measurement_ids"]
@@ -231,9 +231,13 @@ class Profile:
         request = request_of(campaign, stack, mean)
         table = self._with_target(validate_workloads(frame_of(workloads)), target)
         rng = np.random.default_rng(seed)
+        posterior = self.draws(limit=draws)
+        refuse_beyond_memory(
+            len(table) * draws_in(posterior), "use predict_frame, which keeps summaries only, or fewer draws"
+        )
         predicted = self.model.predict(
             self.inference.encoded,
-            self.draws(limit=draws),
+            posterior,
             table,
             request,
             self.sheets_with(targets),

@@ -31,11 +31,11 @@ import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
-from bayesperf.errors import InputError
+from bayesperf.errors import InputError, check_between
 from bayesperf.model import LIMITS
 from bayesperf.prediction.arrange import Arranged, arrange, checked
 from bayesperf.prediction.options import PredictOptions
-from bayesperf.prediction.predictive import Prediction
+from bayesperf.prediction.predictive import Prediction, levels_of
 from bayesperf.prediction.standins import kin_factors
 
 if TYPE_CHECKING:
@@ -106,9 +106,7 @@ class ProgramPrediction:
 
     def quantile(self, q: float | Sequence[float]) -> xr.DataArray:
         """Predictive quantiles, (quantile,), or a scalar for a single one, s."""
-        levels = np.asarray(q, dtype=float)
-        if not ((levels >= 0) & (levels <= 1)).all():
-            raise InputError(f"quantiles lie between 0 and 1, not {q}")
+        levels = levels_of(q)
         values = np.quantile(self._draws, levels)
         if levels.ndim == 0:
             return xr.DataArray(values, attrs={"units": "s"})
@@ -116,8 +114,7 @@ class ProgramPrediction:
 
     def interval(self, probability: float = 0.9) -> xr.DataArray:
         """Equal-tailed predictive interval, (bound,) with bounds ``lower`` and ``upper``, s."""
-        if not 0 < probability < 1:
-            raise InputError(f"an interval's probability lies between 0 and 1, not {probability}")
+        check_between(0, 1, interval=probability)
         tail = (1.0 - probability) / 2.0
         values = np.quantile(self._draws, [tail, 1.0 - tail])
         attrs = {"units": "s", "probability": probability}

@@ -7,7 +7,7 @@ over groups is controlled on the same replicates by step-down minP (Westfall and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,11 +49,10 @@ class Replicates:
         inflation = (self.tail / (self.tail - 2.0))[:, None]
         return np.asarray(np.mean(self.scale[:, rows] ** 2 * inflation, axis=0))
 
-    def covariance(self, rows: npt.NDArray[np.intp]) -> Floats:
-        """Covariance of the observations of rows, (row, row): what they share, and their noise."""
+    def shared(self, rows: npt.NDArray[np.intp]) -> Floats:
+        """What the observations of rows share, as Z, (replicate, row): their covariance is Z'Z and the noise's."""
         centred = self.signal[:, rows] - self.mean[rows]
-        shared = centred.T @ centred / (len(centred) - 1)
-        return np.asarray(shared + np.diag(self.noise_variance(rows)))
+        return np.asarray(centred / np.sqrt(len(centred) - 1))
 
 
 def replicate(signal: Floats, scale: Floats, tail: Floats, rng: np.random.Generator) -> Replicates:
@@ -110,7 +109,7 @@ def group_statistics(
     steps
         Grid of granted shifts; the most favourable counts.
     """
-    projector = _Projector(replicates.covariance(rows), directions)
+    projector = _Projector(_whitener(replicates.noise_variance(rows), replicates.shared(rows)), directions)
     simulated = replicates.values[:, rows] - replicates.mean[rows]
     reference = projector.components(simulated, bounds)
     centre, spread = reference.mean(axis=0), reference.std(axis=0)
@@ -131,19 +130,44 @@ def _largest(components: Floats) -> Floats:
     return np.asarray(signed.max(axis=1))
 
 
+def _whitener(noise: Floats, shared: Floats) -> Callable[[Floats], Floats]:
+    """Maps vectors, (row, vector), so that their products are those in the metric of the covariance of rows.
+
+    Parameters
+    ----------
+    noise
+        Variance of each row's noise, (row,).
+    shared
+        From `Replicates.shared`, (replicate, row).
+    """
+    if len(noise) <= len(shared):
+        factor = np.linalg.cholesky(shared.T @ shared + np.diag(noise))
+        return lambda vectors: np.asarray(scipy.linalg.solve_triangular(factor, vectors, lower=True))
+    # More rows than replicates: the covariance, too large to be formed, is the noise's along all other directions.
+    scale = 1.0 / np.sqrt(noise)[:, None]
+    spread = shared.T * scale
+    squares, turns = np.linalg.eigh(spread.T @ spread)
+    there = squares > 1e-12 * max(squares[-1], 1.0)
+    axes = spread @ turns[:, there] / np.sqrt(squares[there])
+    shrink = 1.0 / np.sqrt(1.0 + squares[there])[:, None] - 1.0
+
+    def whiten(vectors: Floats) -> Floats:
+        plain = vectors * scale
+        return np.asarray(plain + axes @ (shrink * (axes.T @ plain)))
+
+    return whiten
+
+
 class _Projector:
     """Projections of residuals in the metric of their covariance."""
 
-    def __init__(self, covariance: Floats, directions: Sequence[Floats]):
-        self._factor = scipy.linalg.cho_factor(covariance, lower=True)
-        whitened = np.stack([self._whiten(d) for d in directions], axis=1)
+    def __init__(self, whiten: Callable[[Floats], Floats], directions: Sequence[Floats]):
+        self._whiten = whiten
+        whitened = whiten(np.stack(directions, axis=1))
         # Directions of a small group may coincide: an orthonormal basis of what they span is taken out of the rest.
         left, sizes, _ = np.linalg.svd(whitened, full_matrices=False)
         self._unit = whitened / np.linalg.norm(whitened, axis=0)
         self._basis = left[:, sizes > 1e-8 * sizes[0]]
-
-    def _whiten(self, vectors: Floats) -> Floats:
-        return np.asarray(scipy.linalg.solve_triangular(self._factor[0], vectors, lower=True))
 
     def components(self, residuals: Floats, bounds: tuple[Floats, Floats]) -> Floats:
         """Components of residuals (set, row): one column per direction, then rest and outside; (set, component)."""

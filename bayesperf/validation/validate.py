@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from bayesperf.configurations import Configurations, configurations
-from bayesperf.errors import InputError
-from bayesperf.model import LIMITS, Floats, Predicted, Request
+from bayesperf.errors import InputError, check_between, check_counts
+from bayesperf.model import LIMITS, Draws, Floats, Predicted, Request
+from bayesperf.prediction.room import draws_in, refuse_beyond_memory
 from bayesperf.prediction.support import Support, support_of
 from bayesperf.schema import SHAPE_COLUMNS, is_excluded, rows_for, validate, with_ids
 from bayesperf.validation.grouptest import Replicates, family_wise, group_statistics, replicate
@@ -25,7 +26,13 @@ if TYPE_CHECKING:
 
 __all__ = ["validate_profile"]
 
-DRAWS = 2000
+DRAWS, FEWEST, PAIRS = 2000, 500, 10_000_000
+"""Replicates: so many, but of large tables no more than bring the pairs of a replicate and a row to PAIRS, at least
+FEWEST."""
+
+PAIR_BYTES = 300.0
+"""What such a pair takes, of both estimands together: measured."""
+
 PROBABILITY = 0.9
 
 
@@ -73,12 +80,13 @@ def validate_profile(
     InputError
         No held-out row is left, a bad tolerance or alpha.
     """
-    if not (0 < tolerance < 1 and 0 < alpha < 1):
-        raise InputError(f"tolerance and alpha lie between 0 and 1, not {tolerance} and {alpha}")
+    check_between(0, 1, tolerance=tolerance, alpha=alpha)
+    check_counts(0, seed=seed)
     table, left_out = _heldout_rows(heldout, profile)
     summary = configurations(table)
-    same = _predict(profile, summary, Request(effect="none", own=True), seed)
-    fresh = _predict(profile, summary, Request(effect="fresh", own=True), seed)
+    draws = _draws_for(profile, len(summary.first))
+    same = _predict(profile, summary, draws, Request(effect="none", own=True), seed)
+    fresh = _predict(profile, summary, draws, Request(effect="fresh", own=True), seed)
     fitted = _in_fitted_campaign(profile, summary.first)
     main = same if fitted else fresh
     support = support_of(profile.table, summary.first)
@@ -98,7 +106,7 @@ def validate_profile(
         "estimand": "same campaign" if fitted else "fresh campaign",
         "seed": seed,
         "converged": profile.converged,
-        "replicates": DRAWS,
+        "replicates": draws_in(draws),
         "interval": PROBABILITY,
     }
     scores = score_table(profile.table, summary, group, main.replicates.values, PROBABILITY)
@@ -130,12 +138,23 @@ def _heldout_rows(heldout: pd.DataFrame, profile: Profile) -> tuple[pd.DataFrame
     return alone, [note]
 
 
-def _predict(profile: Profile, summary: Configurations, request: Request, seed: int) -> _Estimand:
+def _draws_for(profile: Profile, rows: int) -> Draws:
+    """Posterior draws for so many configurations.
+
+    Raises
+    ------
+    InputError
+        There is no memory for the fewest.
+    """
+    draws = profile.draws(limit=int(np.clip(PAIRS // rows, FEWEST, DRAWS)))
+    refuse_beyond_memory(rows * draws_in(draws), "validate fewer rows at a time", PAIR_BYTES)
+    return draws
+
+
+def _predict(profile: Profile, summary: Configurations, draws: Draws, request: Request, seed: int) -> _Estimand:
     rng = np.random.default_rng(seed)
     inference = profile.inference
-    predicted = inference.model.predict(
-        inference.encoded, profile.draws(limit=DRAWS), summary.first, request, profile.spec_sheets, rng
-    )
+    predicted = inference.model.predict(inference.encoded, draws, summary.first, request, profile.spec_sheets, rng)
     scale = np.sqrt(predicted.misfit**2 + predicted.repeat**2 * summary.weight + summary.within * summary.weight)
     replicates = replicate(predicted.log_time, scale, predicted.tail, rng)
     tail = (1 - PROBABILITY) / 2
@@ -181,8 +200,8 @@ def _judge_groups(
         shift = realised_shift(
             main.residual[rows],
             main.replicates.noise_variance(rows),
-            np.cov(same.replicates.signal[:, rows], rowvar=False).reshape(len(rows), len(rows)),
-            np.cov(fresh.replicates.signal[:, rows], rowvar=False).reshape(len(rows), len(rows)),
+            same.replicates.signal[:, rows],
+            fresh.replicates.signal[:, rows],
         )
         p = float(p_same[at] if fitted else p_fresh[at])
         verdict = judge(p, shift, len(rows), tolerance=tolerance, alpha=alpha)

@@ -56,17 +56,18 @@ def realised_shift(residual: Floats, noise: Floats, shared: Floats, fresh: Float
     noise
         Predicted noise variance, (row,).
     shared, fresh
-        Covariance of what rows share, without and with a fresh campaign's effect, (row, row).
+        Draws of what rows share, without and with a fresh campaign's effect, (draw, row).
     """
     n = len(residual)
     value = float(residual.mean())
-    centred = np.eye(n) - 1.0 / n
-    expected = float(np.trace(centred @ (np.diag(noise) + shared) @ centred)) / max(n - 1, 1)
+    # Of the shift itself, and of rows around it: mean and trace of the covariance of rows, which is never formed.
+    with_campaign, without = (float(draws.mean(axis=1).var(ddof=1)) for draws in (fresh, shared))
+    around = float(noise.sum() * (1.0 - 1.0 / n) + shared.var(axis=0, ddof=1).sum() - n * without)
+    expected = around / max(n - 1, 1)
     seen = float(residual.var(ddof=1)) if n > 1 else float(noise.mean())
     # Few rows say little of their own spread: the predicted one is never undercut.
     spread = float(np.sqrt(max(seen, float(noise.mean()))))
     half = float(scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, max(n - 1, 1))) * spread / np.sqrt(n)
-    with_campaign, without = float(fresh.mean()), float(shared.mean())
     share = 1.0 - without / with_campaign if with_campaign > 0 else 0.0
     ratio = float(np.sqrt(seen / expected)) if n > 1 else 1.0
     return Shift(value, value - half, value + half, spread, ratio, float(np.sqrt(with_campaign)), max(share, 0.0))

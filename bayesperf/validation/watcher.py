@@ -17,7 +17,7 @@ import pandas as pd
 from scipy.special import logsumexp
 
 from bayesperf.configurations import KEYS
-from bayesperf.errors import InputError, check_counts
+from bayesperf.errors import InputError, check_between, check_counts
 from bayesperf.model import LIMITS, Request
 from bayesperf.prediction.profile import frame_of
 from bayesperf.schema import validate
@@ -159,12 +159,12 @@ class Watcher:
     def __init__(self, profile: Profile, target: str, options: WatchOptions):
         tolerance, alpha = options.get("tolerance", TOLERANCE), options.get("alpha", ALPHA)
         drift, draws = options.get("drift", DRIFT), options.get("draws", 256)
-        if not (0 <= tolerance < 1 and 0 < alpha < 1 and 0 < drift < 0.5):
-            raise InputError(
-                "a watch needs a tolerance from 0 to 1, alpha between 0 and 1 and a drift between 0 and 0.5, "
-                f"not {tolerance}, {alpha} and {drift}"
-            )
+        if tolerance != 0:
+            check_between(0, 1, tolerance=tolerance)
+        check_between(0, 1, alpha=alpha)
+        check_between(0, 0.5, drift=drift)
         check_counts(8, draws=draws)
+        check_counts(0, seed=options.get("seed", 0))
         self.target, self.tolerance, self.alpha, self.drift = target, tolerance, alpha, drift
         self._profile, self._seed = profile, options.get("seed", 0)
         self._request = Request(options.get("campaign"), options.get("stack"))

@@ -161,6 +161,12 @@ def test_a_newer_profile_is_refused(profile: bp.Profile, tmp_path: Path) -> None
     tree.to_netcdf(path, engine="h5netcdf")
     with pytest.raises(UnsupportedFileError, match="newer"):
         bp.load_profile(path)
+    for damage, words in (({"facts": None}, "'facts' is missing"), ({"gate": "["}, r"damaged \(Expecting value")):
+        broken = xr.DataTree.from_dict({name: node.to_dataset() for name, node in tree.children.items()})
+        broken.attrs = {k: v for k, v in {**tree.attrs, "schema_version": 1, **damage}.items() if v is not None}
+        broken.to_netcdf(path, engine="h5netcdf")
+        with pytest.raises(UnsupportedFileError, match=words):
+            bp.load_profile(path)
 
 
 def test_an_unconverged_profile_speaks_only_when_asked_to(profile: bp.Profile) -> None:
@@ -181,6 +187,8 @@ def test_an_unconverged_profile_speaks_only_when_asked_to(profile: bp.Profile) -
         ({"flops": np.nan}, "column flops"),
         ({"bytes": -1.0}, "column bytes"),
         ({"op": None}, "column op"),
+        ({"m": "wide"}, "column m: 'wide' is not a number"),
+        ({"k": -1.0}, "column k: -1 is not at least 0"),
     ],
 )
 def test_bad_workloads_name_the_column(profile: bp.Profile, changes: dict[str, object], message: str) -> None:
@@ -207,6 +215,10 @@ def test_wrong_arguments_are_refused(profile: bp.Profile) -> None:
     for interval in (0.0, 1.5):
         with pytest.raises(InputError, match="between 0 and 1"):
             profile.parameters(interval)
+    with pytest.raises(InputError, match="interval must be a number between 0 and 1, not '90%'"):
+        profile.predict(WORKLOAD).interval("90%")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="quantiles are numbers"):
+        profile.predict(WORKLOAD).quantile("median")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="path"):
         bp.load_profile(None)  # type: ignore[arg-type]
 
@@ -286,9 +298,18 @@ def test_another_campaign_is_judged_as_a_fresh_one(profile: bp.Profile) -> None:
     assert "campaign spread assumed, one campaign seen" in validation.notes
 
 
+def test_one_campaign_cannot_tell_a_change_of_a_fifth_from_a_campaign(profile: bp.Profile) -> None:
+    later = roofline_table(14, heldout=True, campaigns=("tuesday",), shift=float(np.log(1.2)))
+    groups = profile.validate(later).groups
+    assert set(groups["verdict"]) == {"undecided"}
+    assert groups["advice"].str.startswith("more campaigns, not rows").all()
+
+
 def test_validation_settings_are_checked(profile: bp.Profile, table: pd.DataFrame) -> None:
     with pytest.raises(InputError, match="tolerance"):
         profile.validate(table, tolerance=2.0)
+    with pytest.raises(InputError, match="seed"):
+        profile.validate(table, seed=-1)
 
 
 def test_rows_beside_corunners_are_not_judged_by_a_model_of_solo_work(profile: bp.Profile, table: pd.DataFrame) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bayesperf.validation.grouptest import GroupResult, family_wise, group_statistics, replicate
+from bayesperf.validation.grouptest import GroupResult, _whitener, family_wise, group_statistics, replicate
 
 GROUPS = [np.arange(0, 12), np.arange(12, 20), np.arange(20, 26)]
 SIGMA, CAMPAIGN, REPLICATES = 0.05, 0.03, 400
@@ -85,6 +85,18 @@ def test_single_rows_and_coinciding_directions_are_tested_too() -> None:
     result = group_statistics(np.array([6.0]), replicates, rows, [np.ones(1), np.ones(1)], bounds, 0.1)
     assert np.isfinite(result.observed)
     assert result.observed > np.quantile(result.replicated, 0.95)
+
+
+def test_more_rows_than_replicates_are_judged_alike() -> None:
+    """The covariance is never formed where rows outnumber replicates; the statistics are the same."""
+    rng = np.random.default_rng(27)
+    noise, shared = rng.uniform(0.5, 2.0, 40), rng.normal(size=(12, 40))
+    vectors = rng.normal(size=(40, 5))
+    # Replicates of nothing in front: the same covariance, formed.
+    few, many = (_whitener(noise, draws)(vectors) for draws in (shared, np.vstack([np.zeros((30, 40)), shared])))
+    expected = vectors.T @ np.linalg.solve(shared.T @ shared + np.diag(noise), vectors)
+    np.testing.assert_allclose(few.T @ few, expected)
+    np.testing.assert_allclose(many.T @ many, expected)
 
 
 @pytest.mark.parametrize("count", [1, 5])

@@ -11,9 +11,10 @@ TOLERANCE = float(np.log(1.1))
 
 
 def _shift(residual: np.ndarray, noise: float = 0.05, parameters: float = 0.0, campaign: float = 0.0) -> Shift:
-    n = len(residual)
-    shared = np.full((n, n), parameters**2)
-    return realised_shift(residual, np.full(n, noise**2), shared, shared + campaign**2)
+    # Two draws of these variances, the same for all rows.
+    shared, fresh = (np.outer([1, -1], np.full(len(residual), s / np.sqrt(2))) for s in
+                     (parameters, np.hypot(parameters, campaign)))  # fmt: skip
+    return realised_shift(residual, np.full(len(residual), noise**2), shared, fresh)
 
 
 def test_a_small_shift_known_well_transfers() -> None:

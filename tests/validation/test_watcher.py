@@ -222,7 +222,7 @@ def test_bad_rows_are_refused_and_none_is_taken(watched: tuple[np.random.Generat
 
 
 @pytest.mark.parametrize(
-    "options", [{"tolerance": -0.1}, {"tolerance": 1.5}, {"alpha": 0.0}, {"drift": 0.0}, {"draws": 2}]
+    "options", [{"tolerance": -0.1}, {"tolerance": 1.5}, {"alpha": 0.0}, {"drift": 0.0}, {"draws": 2}, {"seed": -1}]
 )
 def test_settings_that_make_no_sense_are_refused(
     watched: tuple[np.random.Generator, Profile], options: dict[str, float]
