@@ -6,6 +6,7 @@ A design (which points, in which campaigns) is compiled once; every simulated ta
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,9 @@ __all__ = ["COMPUTE", "MEMORY", "OVERHEAD", "Truth", "World", "points"]
 PEAK, BANDWIDTH, CACHE = 1e12, 5e10, 4e6
 COMPUTE, MEMORY, OVERHEAD = (512, 4096), (3.2e7, 1e9), (8, 40)
 """Sizes that are bound by each: sides of products, bytes of streams, sides of small products."""
+
+BOUND = 0.6
+"""Mean sensitivity to a term from which points are bound by it."""
 
 Truth = Mapping[str, Floats]
 """One draw of every parameter, (1, ...) each."""
@@ -86,6 +90,28 @@ class World:
         prior = sample_prior(self._built, draws=n, seed=seed)["prior"].to_dataset().transpose("chain", "draw", ...)
         values = {str(name): np.asarray(v.to_numpy()[0], dtype=float) for name, v in prior.data_vars.items()}
         return [{name: v[[at]] for name, v in values.items()} for at in range(n)]
+
+    def bounding(self, n: int, seed: int) -> list[dict[str, Floats]]:
+        """Parameters from the prior, of worlds in which points of every regime are bound by what they are named for."""
+        counts = (8, 8, 8)
+        rows = points(None, *counts)
+        # As `points` stacks them: products first.
+        names = np.repeat(["compute", "overhead", "memory"], counts)
+        found: list[dict[str, Floats]] = []
+        for attempt in itertools.count():
+            for truth in self.truths(2 * n, seed + 1000 * attempt):
+                rng = np.random.default_rng(0)
+                request = Request(effect="none", own=True)
+                shares = self._model.predict(self._encoded, truth, rows, request, self._sheets, rng).shares
+                if all(shares[name][0, names == name].mean() > BOUND for name in dict.fromkeys(names)):
+                    found.append(truth)
+                if len(found) == n:
+                    return found
+        raise AssertionError("unreachable")
+
+    def with_noise(self, truth: Truth, scale: float) -> dict[str, Floats]:
+        """The same, with noise of a known scale between configurations, and none between repeats."""
+        return {**truth, "misfit": np.full_like(truth["misfit"], scale)}
 
     def with_campaigns(self, truth: Truth, common: float, own: float, rng: np.random.Generator) -> dict[str, Floats]:
         """The same, with campaigns of a known spread: in common, and of each term of its own."""

@@ -6,7 +6,7 @@ over replicates is judged against alpha plus two standard errors:
 
 - ``model``: everything as the model believes, Student-t noise of its own tail;
 - ``spread 0.02``, ``spread 0.1``: campaigns of a fixed spread, in common and half as much of each term of its own;
-- ``heavy tails``: noise of t3 of the same scale, which nothing promised: printed, not judged.
+- ``heavy tails``: noise of t3 of the same scale, which nothing promised: printed, not judged, ``exact`` only.
 
 Two kinds of fit: ``nuts`` draws truths from the shipped roofline, samples its posterior and calls `Profile.validate`;
 ``exact`` is a roofline made linear with known spreads, whose posterior has a closed form, and carries the bulk. Nothing
@@ -37,7 +37,8 @@ from bayesperf.inference.sampling import SamplerSettings  # noqa: E402
 
 ALPHA, NOTHING, GRANTED = 0.05, 1e-9, 0.1
 CAMPAIGNS, SPREAD = 3, 0.03
-SETTINGS = SamplerSettings(draws=250, tune=500, chains=2)
+SETTINGS = SamplerSettings()
+"""Those of a fit by default, of which a second attempt is left out."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def main() -> None:
         if scenario.name not in options.scenarios:
             continue
         kinds = {"exact": exact(scenario, options.exact, options.seed + number)}
-        if world is not None:
+        if world is not None and scenario.judged:
             kinds["nuts"] = nuts(world, scenario, options.nuts, options.seed + number)
         for kind, found in kinds.items():
             share, granted = found[:, 0].mean(), found[:, 1].mean()
