@@ -8,7 +8,8 @@ different workloads keep what they share.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import functools
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
@@ -17,7 +18,7 @@ import pandas as pd
 from bayesperf.errors import InputError, TableError, check_counts
 from bayesperf.model import Floats, Prepared
 from bayesperf.prediction.options import PredictOptions, request_of
-from bayesperf.prediction.predictive import in_order, quantiles_of, student
+from bayesperf.prediction.predictive import in_order, levels_of, quantiles_of, student
 from bayesperf.schema import validate_workloads
 
 if TYPE_CHECKING:
@@ -27,11 +28,18 @@ __all__ = ["Predictor", "PredictorOptions"]
 
 QUANTILES = (0.05, 0.5, 0.95)
 
+FIXED = ("target", "campaign", "stack")
+"""What a predictor was prepared for, and a call cannot change."""
+
 POOL = 1024
 """Workloads whose noise is drawn independently; further ones of one call start over."""
 
 MOST = 4096
 """Workloads that are computed at a time."""
+
+CONSTANT_BYTES = 3e7
+"""Parameters up to this size are constants of the compiled function, which then does what they alone decide beforehand:
+a third of the time of a single workload. Larger ones would be slow to compile."""
 
 
 class PredictorOptions(PredictOptions, total=False):
@@ -47,12 +55,11 @@ class PredictorOptions(PredictOptions, total=False):
 
 
 class _Compiled(NamedTuple):
-    """A prepared kind of workload with its parameters on the device and its compiled function."""
+    """A prepared kind of workload, its compiled function, and what that takes before the coded workloads."""
 
     prepared: Prepared
-    parameters: Any
-    noise: Any
     times: Any
+    given: tuple[Any, ...]
 
 
 class Predictor:
@@ -72,9 +79,7 @@ class Predictor:
         draws, self._seed = options.get("draws", 1000), options.get("seed", 0)
         check_counts(1, draws=draws)
         check_counts(0, seed=self._seed)
-        self.quantiles = np.asarray(options.get("quantiles", QUANTILES), dtype=float)
-        if self.quantiles.ndim != 1 or not ((self.quantiles >= 0) & (self.quantiles <= 1)).all():
-            raise InputError(f"quantiles are a list of numbers from 0 to 1, not {options.get('quantiles')}")
+        self.quantiles = np.atleast_1d(levels_of(options.get("quantiles", QUANTILES)))
         self.target = profile.one_target(pd.DataFrame(index=[0]), target)
         self.notes: tuple[str, ...] = ()
         self._profile, self._draws = profile, profile.draws(limit=draws)
@@ -97,25 +102,32 @@ class Predictor:
         TableError
             ``flops`` or ``bytes`` are missing, or a value is bad.
         """
-        return quantiles_of(in_order(self.draws(op, dtype, **sizes)), self.quantiles).T
+        parts = [quantiles_of(in_order(draws), self.quantiles).T for draws in self._parts(op, dtype, sizes)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def draws(self, op: str, dtype: str | None = None, **sizes: Any) -> Floats:
         """Draws of the same times, noise included, (draw, workload), s."""
+        parts = list(self._parts(op, dtype, sizes))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def _parts(self, op: str, dtype: str | None, sizes: dict[str, Any]) -> Iterator[Floats]:
+        """Draws of at most `MOST` workloads at a time."""
         texts = {name: value for name, value in sizes.items() if isinstance(value, str)}
+        for name in [name for name in FIXED if name in sizes]:
+            raise InputError(f"{name} is that of the predictor: make another one, Profile.predictor({name}=...)")
         columns = self._columns({name: value for name, value in sizes.items() if name not in texts})
-        n = len(columns["flops"])
         kind = self._kind(op, dtype, texts, columns)
-        if n <= MOST:
-            return self._times(kind, columns)
-        parts = [_slice(columns, start, start + MOST) for start in range(0, n, MOST)]
-        return np.concatenate([self._times(kind, part) for part in parts], axis=1)
+        for start in range(0, len(columns["flops"]), MOST):
+            yield self._times(kind, _slice(columns, start, start + MOST))
 
     def _columns(self, sizes: dict[str, Any]) -> dict[str, Floats]:
         missing = [name for name in ("flops", "bytes") if name not in sizes]
         if missing:
             raise TableError(f"give {' and '.join(missing)} of every workload", source="workload")
-        arrays = {name: np.atleast_1d(np.asarray(values, dtype=np.float64)) for name, values in sizes.items()}
+        arrays = {name: _numbers(name, values) for name, values in sizes.items()}
         n = max(len(values) for values in arrays.values())
+        if not n:
+            raise TableError("there are no workloads", source="workload")
         for name, values in arrays.items():
             if values.ndim != 1 or len(values) not in (1, n):
                 raise TableError(f"one number or one for each of {n} workloads, not {values.shape}", column=name)
@@ -147,20 +159,34 @@ class Predictor:
         self.notes = tuple(dict.fromkeys([*self.notes, *prepared.notes]))
 
         def times(parameters: Any, noise: Any, coded: Any) -> Any:
-            log_time, misfit, repeat = prepared.predict(parameters, coded)
+            def one(row: Any) -> Any:
+                parts = prepared.predict(parameters, jax.tree.map(lambda values: values[None], row))
+                return tuple(part[:, 0] for part in parts)
+
+            # Row by row: what all rows of a kind share, such as their cell's coefficients, is not repeated for each.
+            log_time, misfit, repeat = jax.vmap(one, out_axes=1)(coded)
             rows = jnp.arange(log_time.shape[1]) % noise.shape[1]
             return jnp.exp(log_time + jnp.hypot(misfit, repeat) * noise[:, rows])
 
         noise = student(rng, prepared.tail, POOL)
         parameters, noise = jax.device_put((prepared.parameters, noise), _device())
-        return _Compiled(prepared, parameters, noise, jax.jit(times))
+        if sum(values.nbytes for values in jax.tree.leaves(parameters)) > CONSTANT_BYTES:
+            return _Compiled(prepared, jax.jit(times), (parameters, noise))
+        return _Compiled(prepared, jax.jit(functools.partial(times, parameters)), (noise,))
 
     def _times(self, kind: _Compiled, columns: dict[str, Floats]) -> Floats:
         n = len(columns["flops"])
         # A compiled function has a size: rows are repeated up to the next power of two.
         size = 1 << (n - 1).bit_length()
         filled = columns if n == size else {name: np.resize(values, size) for name, values in columns.items()}
-        return np.asarray(kind.times(kind.parameters, kind.noise, kind.prepared.code(filled)))[:, :n]
+        return np.asarray(kind.times(*kind.given, kind.prepared.code(filled)))[:, :n]
+
+
+def _numbers(name: str, values: Any) -> Floats:
+    try:
+        return np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise TableError(f"numbers are needed, not {values!r:.60}", source="workload", column=name) from None
 
 
 def _slice(columns: dict[str, Floats], start: int, stop: int) -> dict[str, Floats]:
