@@ -25,7 +25,8 @@ INFERENCE = ("pymc", "pytensor", "arviz", "arviz_base", "arviz_stats", "nutpie",
 
 LAYERS = (
     ("errors",),
-    ("schema", "plugins", "hlo"),
+    ("columns", "plugins", "hlo"),
+    ("schema",),
     ("store",),
     ("specs", "probe", "collectives", "model", "dataset", "configurations"),
     ("workloads",),
@@ -44,7 +45,19 @@ LAYERS = (
 """The engine from its ground up: a module imports from its own layer or from layers above it in this list."""
 
 CATALOGUE_MAY_IMPORT = frozenset(
-    {"errors", "schema", "plugins", "store", "specs", "probe", "collectives", "model", "dataset", "configurations"}
+    {
+        "errors",
+        "columns",
+        "schema",
+        "plugins",
+        "store",
+        "specs",
+        "probe",
+        "collectives",
+        "model",
+        "dataset",
+        "configurations",
+    }
 )
 
 DELEGATES = {

@@ -14,6 +14,7 @@ import pandas as pd
 import xarray as xr
 
 from bayesperf import plugins
+from bayesperf.columns import SAMPLES
 from bayesperf.errors import InputError, check_counts
 from bayesperf.inference.diagnostics import Check
 from bayesperf.inference.factors import sample_until_passed
@@ -119,7 +120,7 @@ def choose_rows(
     excluded = is_excluded(rows)
     left_out = {"heldout": len(table) - len(rows), "excluded by a recorded rule": int(excluded.sum())}
     # Raw samples stay with the measurements; a profile refers to them by id.
-    rows = rows[~excluded].drop(columns=["samples_s", "samples_iterations"], errors="ignore").reset_index(drop=True)
+    rows = rows[~excluded].drop(columns=list(SAMPLES), errors="ignore").reset_index(drop=True)
     if not len(rows):
         raise InputError(f"no rows to fit: of {len(table)}, {left_out} were left out")
     refuse_above_ceiling(table, targets)

@@ -27,6 +27,9 @@ from bayesperf.measure.suites import Budget
 
 __all__ = ["Session", "Task", "attempts"]
 
+HALF = 0.5
+"""Share of a point's time for its victim alone before the others begin, and again after they ended."""
+
 REPEATABLE = frozenset({"nonlinear", "drift", "does-not-grow", "no-overlap", "unresolved"})
 """Refusals that a disturbance can cause, so that another try is fair."""
 
@@ -110,6 +113,7 @@ class _Attempt:
     fit: SlopeFit
     seen: watch.Disturbance
     beside: dict[str, Any]
+    alone: dict[str, Any]
     state: dict[str, Any]
 
     @property
@@ -154,7 +158,8 @@ def attempts(task: Task) -> dict[str, Any]:
     return _record(best, tries, task)
 
 
-_Sample = Callable[[Timer], tuple[Samples, Callable[[Samples], SlopeFit]]]
+_Sample = Callable[[Timer, float], tuple[Samples, Callable[[Samples], SlopeFit]]]
+"""Takes samples for a share of the point's time, and says what fits them."""
 
 
 @contextmanager
@@ -163,12 +168,12 @@ def _sampler(task: Task) -> Iterator[_Sample]:
     session, condition = task.session, task.point.condition.split("+")
     budget, clock = session.budget, session.clock
 
-    def rule() -> StandardRule:
-        return StandardRule(budget.target_relative_error, budget.least_rounds, budget.point_s)
+    def rule(share: float) -> StandardRule:
+        return StandardRule(budget.target_relative_error, budget.least_rounds, share * budget.point_s)
 
-    def hot(timer: Timer) -> tuple[Samples, Callable[[Samples], SlopeFit]]:
+    def hot(timer: Timer, share: float) -> tuple[Samples, Callable[[Samples], SlopeFit]]:
         longest = budget.longest_share * budget.point_s
-        samples = take_samples(timer, rule(), task.rng, clock, longest_s=longest, too_slow_s=budget.too_slow_s)
+        samples = take_samples(timer, rule(share), task.rng, clock, longest_s=longest, too_slow_s=budget.too_slow_s)
         return samples, lambda samples: fit_slope(samples.rounds)
 
     if "cold" not in condition:
@@ -180,8 +185,8 @@ def _sampler(task: Task) -> Iterator[_Sample]:
         raise MeasurementError("unsupported", "a cold point needs a chained kernel and caches whose size is bounded")
     flush = Flush(session.devices, session.flush_bytes)
 
-    def cold(timer: Timer) -> tuple[Samples, Callable[[Samples], SlopeFit]]:
-        samples = take_cold_samples(timer, flush, rule(), clock, too_slow_s=budget.too_slow_s)
+    def cold(timer: Timer, share: float) -> tuple[Samples, Callable[[Samples], SlopeFit]]:
+        samples = take_cold_samples(timer, flush, rule(share), clock, too_slow_s=budget.too_slow_s)
         return samples, lambda samples: fit_cold(samples.rounds)
 
     try:
@@ -215,14 +220,37 @@ def _attempt(task: Task, sample: _Sample) -> _Attempt:
         launches.append((started, clock()))
         return launches[-1][1] - started
 
+    # Machines drift by more than many mixes cost: what a slowdown is relative to is measured at the same time.
+    paired = bool(together.aggressors) and cluster is None
+    around = [sample(timer, HALF)] if paired else []
     with together.at_work():
         before = watch.read(beside=pids)
-        samples, fit = sample(timer)
+        samples, fit = sample(timer, 1.0)
         seen = watch.disturbance(before, watch.read(beside=pids))
-    timed = launches[-sum(len(r.seconds) for r in samples.rounds) :]
+        timed = launches[-sum(len(r.seconds) for r in samples.rounds) :]
     beside = together.seen(timed)
+    around += [sample(timer, HALF)] if paired else []
     state = environment.device_state(task.session.devices[0].platform)
-    return _Attempt(samples, fit(samples), seen, beside, state)
+    return _Attempt(samples, fit(samples), seen, beside, _alone(around), state)
+
+
+def _alone(around: Sequence[tuple[Samples, Callable[[Samples], SlopeFit]]]) -> dict[str, Any]:
+    """What a record says of the victim alone, from its samples before and after; nothing without them.
+
+    Where both differ by more than their standard errors, the machine drifted meanwhile, and half of that is the error
+    of their mean.
+    """
+    if not around:
+        return {}
+    before, after = (fit(samples) for samples, fit in around)
+    rounds = [r for samples, _ in around for r in samples.rounds]
+    error = max(np.hypot(before.slope_se_s, after.slope_se_s), abs(before.slope_s - after.slope_s)) / 2.0
+    return {
+        "alone_s": (before.slope_s + after.slope_s) / 2.0,
+        "alone_se_s": float(error),
+        "alone_samples_s": [t for r in rounds for t in r.seconds],
+        "alone_samples_iterations": [n for r in rounds for n in r.iterations],
+    }
 
 
 def _record(best: _Attempt, tries: int, task: Task) -> dict[str, Any]:
@@ -251,4 +279,5 @@ def _record(best: _Attempt, tries: int, task: Task) -> dict[str, Any]:
         "state": best.state,
         "cpus": environment.affinity(),
         **best.beside,
+        **best.alone,
     }

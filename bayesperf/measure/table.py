@@ -60,6 +60,9 @@ FAILURE_COLUMNS = (
 
 STATE_COLUMNS = ("clock_mhz", "temperature_c", "power_w", "throttle")
 
+ALONE = ("alone_s", "alone_se_s", "alone_samples_s", "alone_samples_iterations")
+"""Of what ran beside others: the same alone, just before and after."""
+
 NOISY = 0.1
 """Relative standard error from which a row is flagged ``noisy``."""
 
@@ -128,6 +131,7 @@ def _company(point: Point, record: Mapping[str, Any]) -> dict[str, Any]:
     if point.beside is None:
         return {}
     measured = {name: record[name] for name in ("overlap", "corunner_flops_per_s", "corunner_bytes_per_s")}
+    measured |= {name: record[name] for name in ALONE if name in record}
     cpus = "; ".join(_processors(each) or "unknown" for each in record["corunner_cpus"])
     return {
         "corunner_shapes": point.beside.shapes, "corunner_how": point.beside.how, "corunner_cpus": cpus, **measured,

@@ -1,4 +1,6 @@
-"""What victims take alone: measured in their own campaign, and steadied by what other campaigns measured of them."""
+"""What victims take alone: around what they took beside others, where that was measured; else in their own campaign,
+steadied by what other campaigns measured of them.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from bayesperf.configurations import Configurations
+from bayesperf.configurations import KEYS, Configurations
+from bayesperf.model import Floats
 from bayesperf.models.roofline.priors import PRIORS
 
-__all__ = ["CIRCUMSTANCES", "Alone", "Solo"]
+__all__ = ["CIRCUMSTANCES", "Alone", "Solo", "alone_around", "paired"]
 
 CIRCUMSTANCES = ("campaign", "stack")
 """What the keys of victims end with."""
@@ -21,6 +25,34 @@ REPEAT, CAMPAIGN = float(np.exp(2 * PRIORS.repeat[0])), float(2 * np.exp(2 * PRI
 
 FAR = 3.0
 """Standard deviations from which another campaign measured something else."""
+
+
+def paired(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows beside others with their times as they would be, had each alone taken what is typical of its repeats.
+
+    Machines drift; what a mix costs shows beside the same work alone, in one process and at one time (``alone_s``).
+    Configurations of which some row lacks that are left as they are, without it.
+    """
+    if "alone_s" not in table:
+        return table
+    keys = table.groupby([name for name in KEYS if name in table], dropna=False, sort=False).ngroup()
+    log_alone = np.log(table["alone_s"].astype(float))
+    known = log_alone.notna().groupby(keys).transform("all")
+    typical = np.exp(log_alone.groupby(keys).transform("median")).where(known)
+    time = table["time_s"] * (typical / table["alone_s"]).where(known, 1.0)
+    relative = [
+        (table[error] / table[value]).fillna(0.0) if error in table else 0.0
+        for value, error in (("time_s", "time_se_s"), ("alone_s", "alone_se_s"))
+    ]
+    error = time * np.hypot(relative[0], np.where(known, relative[1], 0.0))
+    return table.assign(time_s=time, time_se_s=error, alone_s=typical)
+
+
+def alone_around(first: pd.DataFrame) -> Floats:
+    """Log time alone of configurations that `paired` could pair, (configuration,); NaN of the others."""
+    if "alone_s" not in first:
+        return np.full(len(first), np.nan)
+    return np.log(first["alone_s"].to_numpy(float, na_value=np.nan))
 
 
 @dataclass(frozen=True)

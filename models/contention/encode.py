@@ -14,7 +14,7 @@ from bayesperf.errors import InputError
 from bayesperf.model import Floats
 from bayesperf.models.common.labels import Index
 from bayesperf.models.common.observed import scatter_of
-from bayesperf.models.contention.alone import CIRCUMSTANCES, Alone
+from bayesperf.models.contention.alone import CIRCUMSTANCES, Alone, alone_around, paired
 from bayesperf.models.contention.coded import Beside, Encoded
 from bayesperf.models.contention.demand import Kernel, rates_of
 from bayesperf.models.contention.mixes import Catalogue, Member, Places, code_mixes, cpus_in, members_of, shape_of
@@ -49,7 +49,7 @@ def encode(table: pd.DataFrame, targets: pd.DataFrame | None) -> Encoded:
             "no row beside co-runners has the same work measured alone on its target: measure the victims alone too"
         )
     left_out = {"rows beside co-runners of work that was not measured alone": int((~matched[beside.code]).sum())}
-    kept = configurations(table[shared][matched[beside.code]].reset_index(drop=True))
+    kept = configurations(paired(table[shared][matched[beside.code]].reset_index(drop=True)))
     rates = rates_of(solo.first, solo.log_time, np.log(footprint(solo.first)))
     catalogue = Catalogue(_kernels(solo))
     places = _places(kept.first)
@@ -182,6 +182,9 @@ def _beside(
     first = kept.first
     alone = [entry for key in victim_keys(first) if (entry := known.find(key)) is not None]
     base, within, weight = (np.array([getattr(e, name) for e in alone]) for name in ("log_time", "known", "weight"))
+    own = alone_around(first)
+    base = np.where(np.isnan(own), base, own)
+    within, weight = (np.where(np.isnan(own), each, 0.0) for each in (within, weight))
     rows, targets = records(first), first["target"].tolist()
     sizes = footprint(first)
     victims = [

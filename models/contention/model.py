@@ -59,7 +59,7 @@ class Contention(PerformanceModel):
         return build(encoded)
 
     def factors(self, encoded: Encoded, built: pm.Model) -> Sequence[pm.Model]:
-        """The roofline, and contention: as slowdowns are relative to *measured* times alone, neither knows the other."""
+        """The roofline, and contention: slowdowns are relative to *measured* times alone, so neither knows it."""
         from bayesperf.models.contention.build import build_contention
         from bayesperf.models.roofline.build import build
 

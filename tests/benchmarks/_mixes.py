@@ -18,8 +18,8 @@ __all__ = ["multiplied", "with_slowdowns"]
 
 
 def with_slowdowns(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows beside others with ``alone`` (time of the victim alone in the same campaign, s), ``measured`` (time over
-    that), ``error`` (its relative standard error) and ``victim`` (its name).
+    """Rows beside others with ``alone`` (time of the victim alone, around it or else in the same campaign, s),
+    ``measured`` (time over that), ``error`` (its relative standard error) and ``victim`` (its name).
 
     Rows whose victim was not measured alone in their campaign are left out.
     """
@@ -34,6 +34,10 @@ def with_slowdowns(table: pd.DataFrame) -> pd.DataFrame:
         alone.setdefault(keys[at], []).append(int(at))
     found = np.array([np.median(time[alone[key]]) if key in alone else np.nan for key in keys])
     error = [np.sqrt(np.mean(relative[alone[key]] ** 2) / len(alone[key])) if key in alone else np.nan for key in keys]
+    if "alone_s" in table:
+        around, around_error = (table[name].to_numpy(float, na_value=np.nan) for name in ("alone_s", "alone_se_s"))
+        there = np.isfinite(around)
+        found, error = np.where(there, around, found), np.where(there, around_error / around, error)
     named = [" ".join(part for part in key[:-2] if part) for key in keys]
     rows = table.assign(alone=found, measured=time / found, error=np.hypot(relative, error), victim=named)[beside]
     return rows[rows["measured"].notna()].reset_index(drop=True)

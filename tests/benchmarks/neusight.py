@@ -40,8 +40,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="how many seeds")
     parser.add_argument("--rows", type=int, default=FITTED, help="rows per target and operation that are fitted")
     parser.add_argument("--draws", type=int, default=500, help="draws and tuning steps per chain")
+    parser.add_argument("--ops", nargs="+", default=OPS, choices=OPS, help="only these operations: quicker")
+    parser.add_argument("--attempts", type=int, default=1, help="sample up to so many times until the gate passes")
     options = parser.parse_args()
-    table = load("neusight", ops=OPS)
+    table = load("neusight", ops=options.ops)
     sheets = targets()
     failed: list[str] = []
     for seed in range(options.seeds):
@@ -54,7 +56,7 @@ def run(table: pd.DataFrame, sheets: pd.DataFrame, seed: int, options: argparse.
     """One seed; yields the limits that were missed."""
     fitted, held = split(table[table["role"] == "fit"], options.rows, seed)
     if {"seen", "later"} & set(options.parts):
-        profile = fit(fitted, sheets, seed, options.draws)
+        profile = fit(fitted, sheets, seed, options)
         if "seen" in options.parts:
             yield from judge_seen(score(profile, held, campaign="own"), seed)
         if "later" in options.parts:
@@ -63,7 +65,7 @@ def run(table: pd.DataFrame, sheets: pd.DataFrame, seed: int, options: argparse.
             yield from judge_later(score(profile, later, campaign="fresh"), seed)
             yield from judge_verdicts(profile.validate(later), seed)
     if "unseen" in options.parts:
-        yield from judge_unseen(fitted, held, sheets, seed, options.draws)
+        yield from judge_unseen(fitted, held, sheets, seed, options)
 
 
 def split(table: pd.DataFrame, rows: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -83,9 +85,11 @@ def sample(table: pd.DataFrame, rows: int, seed: int) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def fit(rows: pd.DataFrame, sheets: pd.DataFrame, seed: int, draws: int) -> bp.Profile:
+def fit(rows: pd.DataFrame, sheets: pd.DataFrame, seed: int, options: argparse.Namespace) -> bp.Profile:
     """Fit, and say when the gate failed."""
-    profile = bp.fit(rows.assign(role="fit"), targets=sheets, draws=draws, tune=draws, seed=seed, attempts=1)
+    draws, attempts = options.draws, options.attempts
+    profile = bp.fit(rows.assign(role="fit"), targets=sheets, draws=draws, tune=draws, seed=seed, attempts=attempts)
+    print(f"{len(rows)} rows fitted, converged: {profile.converged}", flush=True)
     for check in profile.gate:
         if not check.passed:
             print(f"gate: {check.name} {check.value:.4g} (limit {check.limit:.4g}) at {check.where}")
@@ -184,13 +188,13 @@ def judge_verdicts(found: Validation, seed: int) -> Iterator[str]:
 
 
 def judge_unseen(
-    fitted: pd.DataFrame, held: pd.DataFrame, sheets: pd.DataFrame, seed: int, draws: int
+    fitted: pd.DataFrame, held: pd.DataFrame, sheets: pd.DataFrame, seed: int, options: argparse.Namespace
 ) -> Iterator[str]:
     """Leave one device out: from its sheet, then with `FEW` rows per operation."""
     zero, few = [], []
     for device in sorted(fitted["target"].unique()):
         out, test = fitted["target"] == device, held[held["target"] == device]
-        profile = fit(fitted[~out], sheets, seed, draws)
+        profile = fit(fitted[~out], sheets, seed, options)
         zero.append(score(profile, test, campaign="fresh"))
         some = sample(fitted[out], FEW, seed).assign(role="fit")
         few.append(score(profile.update(some, targets=sheets, seed=seed, allow_unconverged=True), test, campaign="own"))

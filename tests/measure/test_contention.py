@@ -49,7 +49,11 @@ def test_victim_alone_and_beside_in_threads_and_processes(fault_suite: MakeSuite
         assert rows["target"].str.endswith("-threads").tolist() == threads.tolist()
         if label == "alone":
             assert rows["overlap"].isna().all()
+            assert rows["alone_s"].isna().all()
             continue
+        assert (rows["alone_s"] > 0).all()
+        assert (rows["alone_se_s"] > 0).all()
+        assert [len(s) for s in rows["alone_samples_s"]] == [len(n) for n in rows["alone_samples_iterations"]]
         assert (rows["overlap"] >= 0.9).all()
         assert (rows["overlap"] <= 1.0 + 1e-9).all()
         # What aggressors did meanwhile, by their formula: 8 bytes and one flop per element.
