@@ -55,6 +55,13 @@ def test_shapes_are_numbers_and_stay_as_they_were_given(make_table: MakeTable) -
             schema.validate(make_table(kernel_size=bad))
 
 
+def test_columns_of_several_levels_are_refused(make_table: MakeTable) -> None:
+    table = make_table()
+    table.columns = pd.MultiIndex.from_product([table.columns, ["x"]])
+    with pytest.raises(TableError, match="several levels"):
+        schema.validate(table)
+
+
 def test_attributes_travel(make_table: MakeTable) -> None:
     table = make_table()
     table.attrs["provenance"] = {"p": {"x": 1}}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 import pandas as pd
 
 from bayesperf.errors import check_counts
-from bayesperf.prediction.options import PredictOptions
+from bayesperf.prediction.options import PredictOptions, check_options
 from bayesperf.schema import validate_workloads
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def predict_frame(
     """
     from bayesperf.prediction.profile import frame_of
 
+    check_options(options, FrameOptions)
     interval, pairs = options.get("interval", 0.9), options.get("pairs", PAIRS)
     others = {name: value for name, value in options.items() if name not in ("interval", "pairs")}
     check_counts(1, pairs=pairs, draws=options.get("draws", 1000))

@@ -9,7 +9,7 @@ run: the misfit of each configuration is part of it, the difference between two 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -20,7 +20,7 @@ import xarray as xr
 
 from bayesperf.errors import InputError, check_between, check_counts
 from bayesperf.model import LIMITS, Floats, Predicted
-from bayesperf.prediction.options import request_of
+from bayesperf.prediction.options import check_options, request_of
 from bayesperf.prediction.predictive import limit_probabilities, student
 from bayesperf.prediction.room import draws_in, refuse_beyond_memory
 from bayesperf.prediction.support import support_of, unseen_operations
@@ -245,11 +245,12 @@ def compare(
     """
     from bayesperf.prediction.profile import frame_of
 
+    check_options(options, CompareOptions)
     profile.refuse_unconverged(options.get("allow_unconverged", False))
     request = request_of(options.get("campaign"), None, options.get("mean", False))
     confidence, draws, seed = options.get("confidence", CONFIDENCE), options.get("draws", DRAWS), options.get("seed", 0)
-    names = [targets] if isinstance(targets, str) else list(targets)
-    if len(names) < 2 or len(set(names)) < len(names):
+    names = list(targets) if isinstance(targets, Iterable) and not isinstance(targets, str) else [targets]
+    if len(set(map(str, names))) < max(2, len(names)):
         raise InputError(f"compare takes at least two different targets; measured are {', '.join(profile.targets)}")
     check_between(0.5, 1, confidence=confidence)
     check_counts(2, draws=draws)

@@ -109,6 +109,9 @@ def diff(
     UnconvergedError
         A gate failed, and nobody opted in.
     """
+    for each in (old, new):
+        if not hasattr(each, "gate"):
+            raise InputError(f"diff takes two profiles, not a {type(each).__name__}: read files with load_profile")
     check_between(0, 10, change=change)
     check_between(0.5, 1, confidence=confidence)
     check_counts(0, seed=seed)

@@ -146,7 +146,12 @@ class Prediction:
 
     def cdf(self, time_s: float | Floats | pd.Series | xr.DataArray) -> xr.DataArray:
         """Probability that a workload takes at most `time_s` (a number, or one per workload), (workload,)."""
-        times = np.asarray(time_s, dtype=float)
+        try:
+            times = np.asarray(time_s, dtype=float)
+        except (TypeError, ValueError):
+            times = np.array(np.nan)
+        if np.isnan(times).any():
+            raise InputError(f"times are numbers of seconds, not {time_s!r:.60}")
         if times.ndim and times.shape != (len(self.workloads),):
             raise InputError(
                 f"give one time, or one for each of the {len(self.workloads)} workloads, not {times.shape}"

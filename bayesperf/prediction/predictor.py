@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import numpy as np
 import pandas as pd
 
-from bayesperf.errors import InputError, TableError, check_counts
+from bayesperf.errors import InputError, TableError, UnknownNameError, check_counts
 from bayesperf.model import Floats, Prepared
-from bayesperf.prediction.options import PredictOptions, request_of
+from bayesperf.prediction.options import PredictOptions, check_options, request_of
 from bayesperf.prediction.predictive import in_order, levels_of, quantiles_of, student
-from bayesperf.schema import validate_workloads
+from bayesperf.prediction.support import unseen_targets
+from bayesperf.schema import COLUMNS, SHAPE_COLUMNS, validate_workloads
 
 if TYPE_CHECKING:
     from bayesperf.prediction.profile import Profile
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["Predictor", "PredictorOptions"]
 
 QUANTILES = (0.05, 0.5, 0.95)
+
+KNOWN = frozenset({*(column.name for column in COLUMNS), *SHAPE_COLUMNS})
+"""Columns of a workload that a model may read; any other name is a misspelt one."""
 
 FIXED = ("target", "campaign", "stack")
 """What a predictor was prepared for, and a call cannot change."""
@@ -74,6 +78,7 @@ class Predictor:
     """
 
     def __init__(self, profile: Profile, target: str | None = None, **options: Unpack[PredictorOptions]):
+        check_options(options, PredictorOptions)
         profile.refuse_unconverged(options.get("allow_unconverged", False))
         self._request = request_of(options.get("campaign"), options.get("stack"), options.get("mean", False))
         draws, self._seed = options.get("draws", 1000), options.get("seed", 0)
@@ -81,7 +86,7 @@ class Predictor:
         check_counts(0, seed=self._seed)
         self.quantiles = np.atleast_1d(levels_of(options.get("quantiles", QUANTILES)))
         self.target = profile.one_target(pd.DataFrame(index=[0]), target)
-        self.notes: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = tuple(unseen_targets(profile.reach, [self.target]))
         self._profile, self._draws = profile, profile.draws(limit=draws)
         self._targets = profile.sheets_with(options.get("targets"))
         self._kinds: dict[Hashable, _Compiled] = {}
@@ -115,6 +120,10 @@ class Predictor:
         texts = {name: value for name, value in sizes.items() if isinstance(value, str)}
         for name in [name for name in FIXED if name in sizes]:
             raise InputError(f"{name} is that of the predictor: make another one, Profile.predictor({name}=...)")
+        for name in [name for name in sizes if name not in KNOWN]:
+            raise UnknownNameError("workload column", name, KNOWN)
+        if not isinstance(op, str) or not isinstance(dtype, str | None):
+            raise TableError(f"op and dtype are text, not {op!r:.60} and {dtype!r:.60}", source="workload")
         columns = self._columns({name: value for name, value in sizes.items() if name not in texts})
         kind = self._kind(op, dtype, texts, columns)
         for start in range(0, len(columns["flops"]), MOST):

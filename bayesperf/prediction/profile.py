@@ -243,8 +243,13 @@ class Profile:
             self.sheets_with(targets),
             rng,
         )
-        notes = (*predicted.notes, *unseen_operations(self.reach, table))
+        notes = (*predicted.notes, *unseen_operations(self.reach, table), *self._alone(table))
         return Prediction(table, replace(predicted, notes=notes), support_of(self.reach, table), rng)
+
+    def _alone(self, table: pd.DataFrame) -> list[str]:
+        if self.model.predicts_corunners or "corunners" not in table or table["corunners"].isna().all():
+            return []
+        return [f"model {self.model_name} does not predict co-runners: times are those of work that runs alone"]
 
     def predict_program(
         self,
@@ -303,6 +308,8 @@ class Profile:
 
     def _with_target(self, table: pd.DataFrame, target: str | None) -> pd.DataFrame:
         if target is not None:
+            if not isinstance(target, str):
+                raise InputError(f"one target is given by its name, not by {target!r}")
             return table.assign(target=target)
         named = table["target"].notna() if "target" in table else pd.Series([False] * len(table))
         if named.all():
@@ -382,7 +389,10 @@ def frame_of(workloads: Workloads) -> pd.DataFrame:
     rows = list(rows)
     if not all(isinstance(row, Mapping) for row in rows):
         raise InputError("each workload is a mapping such as {'op': 'matmul', 'flops': 1e9, 'bytes': 1e6}")
-    return pd.DataFrame(rows)
+    try:
+        return pd.DataFrame(rows)
+    except UnicodeError as error:
+        raise InputError(f"a workload holds text that is no valid Unicode: {error}") from error
 
 
 def load_profile(path: str | Path) -> Profile:

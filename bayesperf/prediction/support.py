@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 
 from bayesperf.model import Floats
 
-__all__ = ["MARGIN", "Reach", "Support", "reach_of", "support_of", "unseen_operations"]
+__all__ = ["MARGIN", "Reach", "Support", "reach_of", "support_of", "unseen_operations", "unseen_targets"]
 
 MARGIN = float(np.log(2.0))
 """How far beyond the measured range of a feature still counts as inside: a factor of two."""
@@ -98,8 +98,17 @@ def support_of(measured: pd.DataFrame | Mapping[str, Reach], workloads: pd.DataF
     return Support(distance, outside)
 
 
+def unseen_targets(measured: Mapping[str, Reach], targets: Iterable[str]) -> list[str]:
+    """One note for each of `targets` that was never measured."""
+    return [
+        f"{target} was not measured: predicted from its spec sheet, and from what the measured targets have in common"
+        for target in dict.fromkeys(targets)
+        if target not in measured
+    ]
+
+
 def unseen_operations(measured: pd.DataFrame | Mapping[str, Reach], workloads: pd.DataFrame) -> list[str]:
-    """One note per target of workloads whose operations were never measured on it.
+    """One note per target that was never measured, or of whose workloads some operations were not.
 
     An operation is no feature of the support: sizes can be compared, kernels not, and what an unknown kernel may cost
     is in the prediction's width.
@@ -108,7 +117,7 @@ def unseen_operations(measured: pd.DataFrame | Mapping[str, Reach], workloads: p
     wanted: dict[str, set[str]] = {}
     for target, op in zip(workloads["target"], workloads["op"], strict=True):
         wanted.setdefault(target, set()).add(op)
-    notes = []
+    notes = unseen_targets(reaches, wanted)
     for target, ops in wanted.items():
         known = reaches[target].ops if target in reaches else frozenset()
         unseen = sorted(ops - known)

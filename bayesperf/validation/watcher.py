@@ -18,8 +18,10 @@ from scipy.special import logsumexp
 
 from bayesperf.configurations import KEYS
 from bayesperf.errors import InputError, check_between, check_counts
-from bayesperf.model import LIMITS, Request
+from bayesperf.model import LIMITS
+from bayesperf.prediction.options import check_options, request_of
 from bayesperf.prediction.profile import frame_of
+from bayesperf.prediction.support import unseen_targets
 from bayesperf.schema import validate
 from bayesperf.validation.changepoint import ChangePoints
 from bayesperf.validation.offsets import Offsets
@@ -149,6 +151,7 @@ def watch(profile: Profile, target: str | None = None, **options: Unpack[WatchOp
     InputError
         A tolerance, alpha or drift that makes no sense.
     """
+    check_options(options, WatchOptions)
     profile.refuse_unconverged(options.get("allow_unconverged", False))
     return Watcher(profile, profile.one_target(pd.DataFrame(index=[0]), target), options)
 
@@ -167,7 +170,7 @@ class Watcher:
         check_counts(0, seed=options.get("seed", 0))
         self.target, self.tolerance, self.alpha, self.drift = target, tolerance, alpha, drift
         self._profile, self._seed = profile, options.get("seed", 0)
-        self._request = Request(options.get("campaign"), options.get("stack"))
+        self._request = request_of(options.get("campaign"), options.get("stack"), mean=False)
         self._targets = profile.sheets_with(options.get("targets"))
         self._draws = profile.draws(limit=draws)
         self._offsets = Offsets(len(next(iter(self._draws.values()))))
@@ -175,7 +178,7 @@ class Watcher:
         self._tests: dict[str, ChangePoints] = {}
         self._rows_of: dict[str, list[int]] = {}
         self._state = WatchState(0, 0.0, False)
-        self.notes: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = tuple(unseen_targets(profile.reach, [target]))
 
     @property
     def state(self) -> WatchState:

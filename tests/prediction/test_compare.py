@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from bayesperf.errors import InputError, TableError, UnconvergedError
+from bayesperf.errors import InputError, TableError, UnconvergedError, UnknownNameError
 from bayesperf.prediction.profile import Profile
 from tests.exact import PRIOR, World, exact_profile
 
@@ -107,9 +107,11 @@ def test_the_same_seed_gives_the_same_probabilities() -> None:
 
 def test_bad_comparisons_are_refused() -> None:
     profile = _pair(7)
-    for targets in (["a"], ["a", "a"], "a"):
+    for targets in (["a"], ["a", "a"], "a", None, 3, [["a"], ["a"]]):
         with pytest.raises(InputError, match="two different targets"):
-            profile.compare(targets, WORKLOADS)
+            profile.compare(targets, WORKLOADS)  # type: ignore[arg-type]
+    with pytest.raises(UnknownNameError, match="no option named 'confidenc'; there are: confidence"):
+        profile.compare(["a", "b"], WORKLOADS, confidenc=0.9)  # type: ignore[call-arg]
     for options in ({"confidence": 0.3}, {"draws": 1}, {"seed": -1}, {"mean": True, "campaign": "monday"}):
         with pytest.raises(InputError):
             profile.compare(["a", "b"], WORKLOADS, **options)

@@ -103,6 +103,8 @@ def test_what_cannot_be_compared_is_refused() -> None:
     other = exact_profile(world, world.measure(rng, {"cpu": PRIOR[0]}, campaigns=["x"]), 1)
     with pytest.raises(InputError, match="no target in common: gpu and cpu"):
         bp.diff(old, other)
+    with pytest.raises(InputError, match="read files with load_profile"):
+        bp.diff(old, "new.nc")  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match="gpu"):
         bp.diff(old, old, target="gpa")
     for options in ({"change": 0.0}, {"confidence": 1.0}, {"seed": -1}):

@@ -102,6 +102,10 @@ def test_bad_workloads_name_the_column(profile: Profile) -> None:
     with pytest.raises(TableError, match="column flops: numbers are needed"):
         fast("matmul", "float32", flops=["many"], bytes=1e6)
     # It was prepared for one target: another one would be ignored in silence.
+    with pytest.raises(UnknownNameError, match="working_set_bytes"):
+        fast("matmul", "float32", **WORK, working_set=1e6)
+    with pytest.raises(TableError, match="op and dtype are text"):
+        fast(["matmul"], "float32", **WORK)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"Profile\.predictor\(target="):
         fast("matmul", "float32", **WORK, target="bax")
 
@@ -111,6 +115,8 @@ def test_bad_predictors_are_refused(profile: Profile) -> None:
         profile.predictor()
     with pytest.raises(UnknownNameError, match="box"):
         profile.predictor("bex")("matmul", "float32", **WORK)
+    with pytest.raises(UnknownNameError, match="no option named 'quantile'; there are: quantiles"):
+        profile.predictor("box", quantile=0.5)  # type: ignore[call-arg]
     for quantiles in ((2.0,), "half", [0.5, None]):
         with pytest.raises(InputError, match="quantiles are numbers"):
             profile.predictor("box", quantiles=quantiles)  # type: ignore[arg-type]
@@ -143,5 +149,7 @@ def test_parts_of_a_table_predict_as_the_whole(profile: Profile) -> None:
     # The noise of a row is drawn anew, all else is the same.
     np.testing.assert_allclose(parts["median_s"], whole["median_s"], rtol=0.3)
     pd.testing.assert_series_equal(parts["p_compute"], whole["p_compute"])
+    with pytest.raises(UnknownNameError, match="no option named 'pair'"):
+        profile.predict_frame(workloads, "box", pair=3)  # type: ignore[call-arg]
     with pytest.raises(InputError, match="pairs"):
         profile.predict_frame(workloads, "box", pairs=0)

@@ -210,6 +210,11 @@ def test_wrong_arguments_are_refused(profile: bp.Profile) -> None:
     for workloads in (None, "matmul", 3, [WORKLOAD, 3]):
         with pytest.raises(InputError, match="mapping"):
             profile.predict(workloads)  # type: ignore[arg-type]
+    for name in ("target", "campaign", "stack"):
+        with pytest.raises(InputError, match=f"{name} is given by its name"):
+            profile.predict(WORKLOAD, **{name: ["box"]})  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="seconds"):
+        profile.predict(WORKLOAD).cdf(np.nan)
     with pytest.raises(InputError, match="1 workloads"):
         profile.predict(WORKLOAD).cdf([1.0, 2.0])  # type: ignore[arg-type]
     for interval in (0.0, 1.5):
@@ -250,6 +255,16 @@ def test_kernels_that_were_not_measured_are_named(profile: bp.Profile) -> None:
     prediction = profile.predict([WORKLOAD, {**WORKLOAD, "op": "sort"}])
     assert any("sort" in note and "matmul" not in note for note in prediction.notes)
     assert prediction.supported.all()
+
+
+def test_what_is_not_predicted_is_said(profile: bp.Profile) -> None:
+    sheets = pd.DataFrame({"device": ["new"], "peak_flops_float32": [1e12], "bandwidth_bytes_per_s": [1e11]})
+    unmeasured = profile.predict(WORKLOAD, "new", targets=sheets)
+    assert not unmeasured.supported.any()
+    assert "new was not measured: predicted from its spec sheet" in " ".join(unmeasured.notes)
+    beside = profile.predict({**WORKLOAD, "corunners": "stream_triad:1"})
+    assert "does not predict co-runners" in " ".join(beside.notes)
+    assert not beside.supported.any()
 
 
 def test_fitted_rows_are_not_held_out(profile: bp.Profile) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesperf.errors import InputError, TableError, UnconvergedError
+from bayesperf.errors import InputError, TableError, UnconvergedError, UnknownNameError
 from bayesperf.model import Floats
 from bayesperf.prediction.profile import Profile
 from bayesperf.validation.changepoint import ChangePoints, _Windows, log_remaining, log_weight, make_grid
@@ -229,6 +229,8 @@ def test_settings_that_make_no_sense_are_refused(
 ) -> None:
     with pytest.raises(InputError):
         watched[1].watch(**options)  # type: ignore[arg-type]
+    with pytest.raises(UnknownNameError, match="no option named 'tolerence'; there are: tolerance"):
+        watched[1].watch(tolerence=0.2)  # type: ignore[call-arg]
 
 
 def test_an_unconverged_profile_watches_only_when_asked_to() -> None:
