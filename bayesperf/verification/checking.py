@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bayesperf.errors import InputError
-from bayesperf.prediction.profile import load_profile
+from bayesperf.errors import BayesperfError, InputError, UnsupportedFileError
+from bayesperf.prediction.profile import Profile, load_profile
+from bayesperf.verification.again import check_gate, check_prior
 from bayesperf.verification.contents import check_contents
 from bayesperf.verification.refit import check_numbers
 from bayesperf.verification.result import Verification
@@ -25,9 +26,10 @@ def verify(
     """Verify a profile: its digests, the rows it rests on, and its numbers.
 
     Three questions. Does the file hold what was written (digests of rows, variables and attributes, the data
-    fingerprint, the ids of provenance records)? Do the measurement tables given hold the fitted rows, with the content
-    that their ids are hashes of? And does a second fit of the embedded rows, with the stored seed and settings, give
-    the published medians and intervals again, within Monte-Carlo error (see `bayesperf.verification.criterion`)?
+    fingerprint, the ids of provenance records), and do its draws give the diagnostics that it states? Do the
+    measurement tables given hold the fitted rows, with the content that their ids are hashes of, and every point of
+    their plan? And do the prior, and a second fit of the embedded rows with the stored seed and settings, give the
+    published medians and intervals again, within Monte-Carlo error (see `bayesperf.verification.criterion`)?
 
     Digests are no signatures: who changes a file can compute them anew. Such a profile is found by its tables, or by
     the second fit where its numbers do not follow from its rows.
@@ -56,12 +58,26 @@ def verify(
     if not isinstance(profile, str | Path):
         raise InputError(f"verify takes the path of a profile's file, not a {type(profile).__name__}")
     path = Path(profile)
-    loaded = load_profile(path)
-    findings = check_contents(path, loaded)
+    loaded = _loaded(path)
+    findings = [*check_contents(path, loaded), check_gate(loaded)]
     paths = [Path(tables)] if isinstance(tables, str | Path) else [Path(table) for table in tables]
     if paths:
         findings += check_tables(loaded.table, paths)
     if not refit:
         return Verification(tuple(findings))
+    prior = check_prior(loaded)
     found, numbers, criterion = check_numbers(loaded, progress=progress)
-    return Verification((*findings, found), numbers, criterion)
+    return Verification((*findings, prior, found), numbers, criterion)
+
+
+def _loaded(path: Path) -> Profile:
+    """Load a profile; one whose parts are missing or no longer fit together is damaged, not a defect of ours."""
+    try:
+        return load_profile(path)
+    except BayesperfError:
+        raise
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
+        raise UnsupportedFileError(
+            f"{path}: too damaged to be read as a profile ({type(error).__name__}: {error}); it was not written like "
+            "this: take it from its source again"
+        ) from error

@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from bayesperf.inference.infer import fingerprint
-from bayesperf.prediction.digests import changed
+from bayesperf.prediction.digests import ATTRIBUTE, changed
 from bayesperf.prediction.profile import Profile
 from bayesperf.store import provenance_id, provenance_of
 from bayesperf.verification.result import Finding, judged
@@ -21,21 +21,29 @@ def check_contents(path: Path, profile: Profile) -> list[Finding]:
     """Check the digests in a profile's file, its data fingerprint and its provenance records."""
     with xr.open_datatree(path, engine="h5netcdf") as opened:
         tree = opened.load()
+    return [_digests(tree, profile), _fingerprint(tree, profile), check_provenance(profile.table, "the profile")]
+
+
+def _digests(tree: xr.DataTree, profile: Profile) -> Finding:
     what = "the profile holds what was written"
-    places = changed(tree)
+    try:
+        places = changed(tree)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return judged(what, [f"attribute {ATTRIBUTE}: {type(error).__name__}: {error}"], "", "its digests are damaged")
     if places is None:
-        reason = "the file holds no digests: a version before they existed wrote it; load and save it to add them"
-        contents = Finding(what, "not checked", reason)
-    else:
-        n = len(profile.table)
-        good = f"{n} rows, every variable and every attribute have the digests written with them"
-        contents = judged(what, places, good, "changed since it was written")
-    return [contents, _fingerprint(tree, profile), check_provenance(profile.table, "the profile")]
+        # Every version writes them. Who changes a file must not pass by leaving them out.
+        return judged(what, [f"attribute {ATTRIBUTE}: absent"], "", "the file holds no digests: they were taken out")
+    good = f"{len(profile.table)} rows, every variable and every attribute have the digests written with them"
+    return judged(what, places, good, "changed since it was written")
 
 
 def _fingerprint(tree: xr.DataTree, profile: Profile) -> Finding:
     found, told = fingerprint(profile.table), profile.facts.get("fingerprint")
-    listed, ids = json.loads(tree.attrs["evidence_ids"]), list(profile.table["measurement_id"])
+    ids = list(profile.table["measurement_id"])
+    try:
+        listed = [str(name) for name in json.loads(tree.attrs["evidence_ids"])]
+    except (ValueError, KeyError, TypeError):
+        listed = []
     places = [] if found == told else [f"data fingerprint: stated {told}, that of the embedded rows {found}"]
     places += [f"row {at}: the list of evidence says {old}, the row {new}" for at, old, new in _unequal(listed, ids)]
     good = f"fingerprint {found} is that of the {len(ids)} embedded rows"
@@ -51,9 +59,12 @@ def _unequal(one: list[str], other: list[str]) -> list[tuple[int, str, str]]:
 def check_provenance(table: pd.DataFrame, where: str) -> Finding:
     """Check that every provenance record of a table has the content its id was made of."""
     records = provenance_of(table)
-    places = [f"record {key} in {where}" for key, record in records.items() if provenance_id(record) != key]
-    good = f"{len(records)} record{'' if len(records) == 1 else 's'} have the content their ids were made of"
     what = f"provenance of {where}"
     if not records:
         return Finding(what, "not checked", "there are no provenance records: the rows came without them")
-    return judged(what, places, good, "records were changed")
+    places = [f"record {key} in {where}" for key, record in records.items() if provenance_id(record) != key]
+    named = table["provenance_id"].dropna() if "provenance_id" in table else pd.Series(dtype=object)
+    absent = named[~named.isin(list(records))].value_counts()
+    places += [f"record {key} of {n} rows is not in {where}" for key, n in absent.items()]
+    good = f"{len(records)} record{'' if len(records) == 1 else 's'} have the content their ids were made of"
+    return judged(what, places, good, "records were changed or taken out")

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bayesperf.columns import SAMPLES
 from bayesperf.schema import canonical, is_excluded, is_heldout, with_ids
 from bayesperf.store import read_measurements
 from bayesperf.verification.contents import check_provenance
+from bayesperf.verification.plans import check_plan
 from bayesperf.verification.result import Finding, judged
 
 __all__ = ["check_tables", "same_ids"]
@@ -39,7 +41,7 @@ def check_tables(fitted: pd.DataFrame, paths: Sequence[Path]) -> list[Finding]:
         read.append((path, table))
         findings += [_check_ids(path, table)]
         if path.suffix == ".parquet":
-            findings += [check_provenance(table, path.name)]
+            findings += [check_provenance(table, path.name), *check_plan(path, table)]
     return [*findings, *_check_fitted(fitted, read)]
 
 
@@ -126,7 +128,7 @@ def _check_fitted(fitted: pd.DataFrame, read: Sequence[tuple[Path, pd.DataFrame]
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    plain = table.drop(columns=["samples_s", "samples_iterations"], errors="ignore")
+    plain = table.drop(columns=list(SAMPLES), errors="ignore")
     return [{str(k): _plain(v) for k, v in row.items()} for row in plain.to_dict(orient="records")]
 
 

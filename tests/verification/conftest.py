@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from bayesperf.inference.diagnostics import Check
+from bayesperf.inference.diagnostics import Check, gate, passed
 from bayesperf.inference.infer import Inference, fingerprint
 from bayesperf.prediction.profile import Profile
 from bayesperf.store import read_measurements, with_provenance, write_measurements
@@ -41,6 +41,10 @@ def fitted(table: Any, seed: int) -> Profile:
     tree = profile.tree
     posterior = tree["posterior"].to_dataset()["log_bandwidth"].values.reshape(4, -1, 2)
     tree["posterior"] = xr.Dataset({"log_bandwidth": (("chain", "draw", "target"), posterior)})
+    tree["log_prior"] = xr.Dataset({"log_bandwidth": (("chain", "draw", "target"), -0.5 * posterior**2)})
+    energy = np.random.default_rng(seed).standard_normal(posterior.shape[:2])
+    stats = {"diverging": (("chain", "draw"), np.zeros(energy.shape, bool)), "energy": (("chain", "draw"), energy)}
+    tree["sample_stats"] = xr.Dataset(stats)
     facts = {
         "model": "flat",
         "model_version": "1",
@@ -49,7 +53,9 @@ def fitted(table: Any, seed: int) -> Profile:
         "fingerprint": fingerprint(table),
         "caveats": [],
     }
-    return Profile(dataclasses.replace(profile.inference, facts=facts))
+    checks = gate(tree, ["log_bandwidth"])
+    assert passed(checks)
+    return Profile(dataclasses.replace(profile.inference, facts=facts, checks=checks))
 
 
 @pytest.fixture
@@ -76,5 +82,10 @@ def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
         found = fitted(inference.rows, 2)
         return xr.DataTree.from_dict({"posterior": found.tree["posterior"].to_dataset()}), inference.checks
 
+    def prior(model: Any, encoded: Any, seed: int) -> xr.Dataset:
+        draws = PRIOR[0] + PRIOR[1] * np.random.default_rng(seed + 7).standard_normal((1, 500, 2))
+        return xr.Dataset({"log_bandwidth": (("chain", "draw", "target"), draws)})
+
     monkeypatch.setattr("bayesperf.verification.refit._sample", again)
+    monkeypatch.setattr("bayesperf.verification.again._draw_prior", prior)
     return Case(profile, tmp_path / "host.nc", tmp_path / "host.parquet")

@@ -43,7 +43,7 @@ def test_what_was_not_touched_is_verified(case: Case) -> None:
     assert failures(found) == []
     assert found.passed
     assert set(statuses(found).values()) == {"passed"}
-    assert len(statuses(found)) == 9
+    assert len(statuses(found)) == 11
     assert found.numbers is not None
     assert len(found.numbers) == 6
     assert found.numbers["same"].all()
@@ -65,6 +65,15 @@ def _scale(name: str, at: Any, factor: float) -> Callable[[h5py.File], None]:
     return change
 
 
+def _swap(name: str, one: int, other: int) -> Callable[[h5py.File], None]:
+    def change(file: h5py.File) -> None:
+        values = file[name][...]
+        values[[one, other]] = values[[other, one]]
+        file[name][...] = values
+
+    return change
+
+
 def _attribute(name: str, change: Callable[[str], str]) -> Callable[[h5py.File], None]:
     def edit(file: h5py.File) -> None:
         file.attrs[name] = change(file.attrs[name])
@@ -81,8 +90,31 @@ def _attribute(name: str, change: Callable[[str], str]) -> Callable[[h5py.File],
         (_attribute("gate", lambda text: text.replace("1.01", "1.02")), ["attribute gate: changed"]),
         (_attribute("facts", lambda text: text.replace('"seed": 1', '"seed": 3')), ["attribute facts: changed"]),
         (_attribute("provenance", lambda t: t.replace("somewhere", "elsewhere")), ["attribute provenance", "record "]),
+        (_attribute("digests", lambda text: "{}"), ["attribute digests: KeyError"]),
+        (_attribute("digests", lambda text: text[:-9]), ["attribute digests: JSONDecodeError"]),
+        (lambda file: file.attrs.__delitem__("digests"), ["attribute digests: absent"]),
+        (_attribute("evidence_ids", lambda text: "[]"), ["row 0: the list of evidence says nothing"]),
+        (_attribute("evidence_ids", lambda text: text[1:]), ["attribute evidence_ids: changed", "says nothing"]),
+        (lambda file: file["posterior"].__delitem__("log_bandwidth"), ["variable posterior/log_bandwidth: absent"]),
+        (lambda file: file.__delitem__("log_prior"), ["variable log_prior/log_bandwidth: absent"]),
+        (_swap("measurements/time_s", 3, 4), ["fitted row 3 (", "fitted row 4 ("]),
     ],
-    ids=["row", "posterior", "prior", "gate", "facts", "provenance"],
+    ids=[
+        "row",
+        "posterior",
+        "prior",
+        "gate",
+        "facts",
+        "provenance",
+        "no digest",
+        "cut digests",
+        "digests taken out",
+        "no evidence",
+        "cut evidence",
+        "variable taken out",
+        "group taken out",
+        "rows swapped",
+    ],
 )
 def test_a_changed_profile_is_caught_and_the_place_is_named(
     case: Case, change: Callable[[h5py.File], None], places: list[str]
@@ -221,12 +253,56 @@ def test_a_second_fit_that_does_not_converge_accuses_only_of_gross_differences(
 # Files of before, and bad input.
 
 
-def test_a_file_without_digests_loads_and_is_not_accused(case: Case) -> None:
-    case.edit(lambda file: file.attrs.__delitem__("digests"))
-    assert load_profile(case.path).targets == ["new-gpu", "old-gpu"]
-    found = bp.verify(case.path, case.table, refit=False)
-    assert found.passed
-    assert statuses(found)["the profile holds what was written"] == "not checked"
+def _cut(case: Case) -> None:
+    case.path.write_bytes(case.path.read_bytes()[:-2000])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _cut,
+        lambda case: case.path.write_bytes(b""),
+        lambda case: case.path.write_text("no NetCDF"),
+        lambda case: case.edit(_attribute("facts", lambda text: text[:-5])),
+        lambda case: case.edit(_attribute("gate", lambda text: '[{"name": "R-hat"}]')),
+        lambda case: case.edit(lambda file: file.attrs.__delitem__("provenance")),
+        lambda case: case.edit(lambda file: file.__delitem__("measurements")),
+        lambda case: case.edit(lambda file: file["measurements"].__delitem__("op")),
+        lambda case: case.edit(lambda file: file.__delitem__("posterior")),
+    ],
+    ids=["cut", "empty", "text", "facts", "gate", "no provenance", "no rows", "no column", "no posterior"],
+)
+def test_what_is_too_damaged_to_be_read_is_said_to_be(case: Case, damage: Callable[[Case], Any]) -> None:
+    damage(case)
+    try:
+        found = bp.verify(case.path, case.table)
+    except InputError as error:
+        assert str(case.path) in str(error)  # noqa: PT017
+    else:
+        assert not found.passed
+
+
+def test_a_failed_gate_told_as_passed_is_caught_though_every_digest_agrees(case: Case, tmp_path: Path) -> None:
+    forged = load_profile(case.path)
+    drawn = forged.tree["posterior"].to_dataset()
+    drawn["log_bandwidth"].values[0] += 0.05
+    forged.tree["posterior"] = xr.DataTree(drawn)
+    forged.save(tmp_path / "forged.nc")
+    lines = failures(bp.verify(tmp_path / "forged.nc", case.table, refit=False))
+    line = next(line for line in lines if line.startswith("the diagnostics come out again"))
+    assert "R-hat: stated 1" in line
+    assert "(failed, limit 1.01)" in line
+
+
+def test_a_prior_that_makes_a_parameter_look_learned_is_caught(case: Case, tmp_path: Path) -> None:
+    forged = load_profile(case.path)
+    prior = forged.tree["prior"].to_dataset()
+    forged.tree["prior"] = xr.DataTree(prior.assign(log_bandwidth=24.0 + 3.0 * (prior["log_bandwidth"] - 24.0)))
+    forged.save(tmp_path / "forged.nc")
+    assert bp.verify(tmp_path / "forged.nc", case.table, refit=False).passed
+    (line,) = failures(bp.verify(tmp_path / "forged.nc", case.table))
+    assert line.startswith("the prior comes out again")
+    assert "5% quantile of the prior" in line
 
 
 def test_bad_input_is_refused(case: Case, tmp_path: Path) -> None:
