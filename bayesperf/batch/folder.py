@@ -16,13 +16,22 @@ from bayesperf.batch.inputs import sha256_of
 from bayesperf.batch.job import FAILED, RECORD, write_record
 from bayesperf.errors import InputError
 
-__all__ = ["Folder"]
+__all__ = ["MARK", "Folder"]
 
 log = logging.getLogger("bayesperf.batch")
+
+MARK = ".bayesperf-batch"
+"""File that says of a folder that a batch writes into it; locked meanwhile."""
+
+OURS = ("jobs", "inputs", "work", "summary.html", "summary.csv", "summary.json")
+"""Names that a batch writes, and replaces."""
 
 
 class Folder:
     """A batch's outputs: ``jobs/<id>/`` for each job, ``inputs/`` for copies of data sets, ``work/`` for attempts.
+
+    A folder with a batch's mark in it is a batch's: what lies there under these names may be replaced and removed. In
+    any other folder these names must be free.
 
     Parameters
     ----------
@@ -42,13 +51,16 @@ class Folder:
         Raises
         ------
         InputError
-            Another batch holds it, or it cannot be made.
+            Another batch holds it, it cannot be made, or it holds files of somebody else under a batch's names.
         """
+        self._refuse_others_files()
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            lock = (self.root / ".lock").open("w")
+            lock = (self.root / MARK).open("w")
         except OSError as error:
-            raise InputError(f"{self.root}: cannot be written: {error.strerror or error}") from error
+            raise InputError(
+                f"{self.root}: cannot be written: {error.strerror or error}; give another folder with --out (out=)"
+            ) from error
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -64,6 +76,17 @@ class Folder:
                 yield
             finally:
                 shutil.rmtree(self.work, ignore_errors=True)
+
+    def _refuse_others_files(self) -> None:
+        """Nothing of a folder that no batch has written into may be replaced, let alone removed."""
+        if (self.root / MARK).exists():
+            return
+        taken = [name for name in OURS if (self.root / name).exists()]
+        if taken:
+            raise InputError(
+                f"{self.root}: holds {', '.join(taken)}, which no batch has written; a batch replaces files of that "
+                "name: give a folder of its own with --out (out=)"
+            )
 
     def where(self) -> dict[str, str]:
         """What a task needs to know of it."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Callable, Generator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -121,9 +123,19 @@ class _Worker:
 def _serve(connection: Connection, execute: Execute) -> None:
     # Ctrl-C reaches every process of a terminal; who sent the tasks ends us.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:
             task = connection.recv()
         except EOFError:
             return
         connection.send(execute(task))
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that sent its tasks is gone: nobody would ever publish what it makes."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        # At once: a fit would go on for minutes.
+        os._exit(1)

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import bayesperf as bp
-from bayesperf.batch.folder import Folder
+from bayesperf.batch.folder import MARK, Folder
 from bayesperf.errors import InputError
 
 Write = Callable[..., Path]
@@ -108,10 +108,23 @@ def test_an_attempt_that_was_never_published_is_cleared_away(write: Write, quick
     left = config.with_suffix("") / "work" / "good-0123456789ab"
     left.mkdir(parents=True)
     (left / "job.json").write_text("{}")
+    (config.with_suffix("") / MARK).touch()
     found = bp.batch(config, progress=False)
     assert {path.name for path in found.folder.iterdir()} == {
-        ".lock", "jobs", "summary.html", "summary.csv", "summary.json",
+        MARK, "jobs", "summary.html", "summary.csv", "summary.json",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["work", "jobs", "inputs", "summary.csv"])
+def test_files_of_somebody_else_are_left_alone(write: Write, quick: Any, tmp_path: Path, name: str) -> None:
+    config = write("good")
+    mine = tmp_path / name / "thesis.txt" if "." not in name else tmp_path / name
+    mine.parent.mkdir(exist_ok=True)
+    mine.write_text("years of work")
+    with pytest.raises(InputError, match=rf"holds {name}, which no batch has written.*--out"):
+        bp.batch(config, out=tmp_path, progress=False)
+    assert mine.read_text() == "years of work"
+    assert not (tmp_path / MARK).exists()
 
 
 def test_a_new_outcome_replaces_the_old_one_as_a_whole(write: Write, quick: Any) -> None:
