@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from bayesperf import __version__
+from bayesperf.cli.output import visible
 from bayesperf.errors import BayesperfError, MissingExtraError
 
 __all__ = ["build"]
@@ -90,8 +91,8 @@ def describe(error: BaseException) -> tuple[str, int]:
 
 
 def one_line(error: BaseException) -> str:
-    """Message of an error without line breaks."""
-    return " ".join(str(error).split()) or type(error).__name__
+    """Message of an error without line breaks and control characters."""
+    return visible(" ".join(str(error).split())) or type(error).__name__
 
 
 def show_warning(

@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import math
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,10 @@ from typing import Any
 
 import typer
 
-__all__ = ["Output", "plain"]
+__all__ = ["Output", "plain", "visible"]
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""All but tabs and line breaks."""
 
 WIDE = 4096
 """Columns assumed when standard output is not a terminal: a pipe must never cut a cell."""
@@ -52,12 +56,12 @@ class Output:
     def note(self, text: str) -> None:
         """Print a remark on standard error."""
         if not self.quiet:
-            typer.echo(text, err=True)
+            typer.echo(visible(text), err=True)
 
     def say(self, text: str = "") -> None:
         """Print a line of the result for people."""
         if not self.quiet and not self.json:
-            typer.echo(text)
+            typer.echo(visible(text))
 
     def document(self, document: Any) -> None:
         """Print the result for programs."""
@@ -77,7 +81,7 @@ class Output:
         for name in columns:
             table.add_column(name, overflow="fold")
         for row in rows:
-            table.add_row(*(Text(human(cell)) for cell in row))
+            table.add_row(*(Text(visible(human(cell))) for cell in row))
         if sys.stdout.isatty():
             Console(markup=False, highlight=False).print(table)
             return
@@ -85,6 +89,11 @@ class Output:
         buffer = io.StringIO()
         Console(file=buffer, width=WIDE, markup=False, highlight=False).print(table)
         typer.echo("\n".join(line.rstrip() for line in buffer.getvalue().splitlines()))
+
+
+def visible(text: str) -> str:
+    """Text with its control characters spelled out: names come from files, and must not steer a terminal."""
+    return _CONTROL.sub(lambda found: repr(found.group())[1:-1], text)
 
 
 def human(value: Any) -> str:

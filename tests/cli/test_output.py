@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesperf.cli.output import Output, human, plain
+from bayesperf.cli.output import Output, human, plain, visible
 
 
 @pytest.mark.parametrize(
@@ -66,3 +66,14 @@ def test_quiet_prints_only_what_was_asked_for(capsys: pytest.CaptureFixture[str]
     out.note("a remark")
     out.document({"a": 1})
     assert capsys.readouterr() == ("", "")
+
+
+def test_names_from_files_do_not_steer_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "cpu\x1b]0;title\x07\x9b31m ü\tx\ny"
+    assert visible(name) == "cpu\\x1b]0;title\\x07\\x9b31m ü\tx\ny"
+    output = Output()
+    output.say(name)
+    output.note(name)
+    output.table(["target"], [[name]])
+    printed = capsys.readouterr()
+    assert not {"\x1b", "\x07", "\x9b"} & {*printed.out, *printed.err}
