@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -10,12 +12,13 @@ import pandas as pd
 from bayesperf.model import LIMITS
 from bayesperf.report.basis import Bases
 from bayesperf.report.document import Bottleneck, Range
+from bayesperf.report.words import BINARY, quantity
 from bayesperf.schema import SHAPE_COLUMNS
 
 if TYPE_CHECKING:
     from bayesperf.prediction.profile import Profile
 
-__all__ = ["bottlenecks", "fitted_rows", "footprints", "undescribed", "workload_columns"]
+__all__ = ["bottlenecks", "fitted_rows", "footprints", "ranges_words", "undescribed", "workload_columns"]
 
 MOST_CONFIGURATIONS = 400
 """Configurations of a target that are predicted, evenly spaced over all."""
@@ -104,16 +107,44 @@ def _class(rows: pd.DataFrame) -> list[str]:
 
 def _ranges(first: pd.DataFrame, limit: np.ndarray) -> list[Range]:
     """Working sets of each limit that is anywhere the most probable, smallest first."""
-    footprint = footprints(first)
+    footprint, moved = footprints(first), first["bytes"].to_numpy(float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        intensity = first["flops"].to_numpy(float) / moved
     found = []
     for at in dict.fromkeys(limit[np.argsort(footprint, kind="stable")].tolist()):
-        sizes = footprint[limit == at]
+        mine = limit == at
+        sizes, shares = footprint[mine], intensity[mine & (moved > 0)]
         found.append(
             Range(
-                limit=LIMITS[at], from_bytes=float(sizes.min()), to_bytes=float(sizes.max()), configurations=len(sizes)
+                limit=LIMITS[at],
+                from_bytes=float(sizes.min()),
+                to_bytes=float(sizes.max()),
+                from_intensity=float(shares.min()) if len(shares) else None,
+                to_intensity=float(shares.max()) if len(shares) else None,
+                configurations=len(sizes),
             )
         )
     return found
+
+
+def ranges_words(ranges: Sequence[Range]) -> list[str]:
+    """Say where each limit holds: by working set or by arithmetic intensity, whichever tells the limits apart."""
+    sizes = [(r.from_bytes, r.to_bytes) for r in ranges]
+    shares = [(r.from_intensity, r.to_intensity) for r in ranges if r.from_intensity is not None]
+    if not _apart(sizes) and len(shares) == len(ranges) and _apart(shares):
+        order = sorted(ranges, key=lambda r: r.from_intensity or 0.0)
+        return [f"{r.limit}: {_span(r.from_intensity or 0.0, r.to_intensity or 0.0, 'FLOP/B')}" for r in order]
+    said = [f"{r.limit}: {_span(r.from_bytes, r.to_bytes, BINARY)}" for r in ranges]
+    return said if _apart(sizes) else [*said, "neither size nor intensity alone decides"]
+
+
+def _apart(spans: Sequence[tuple[Any, Any]]) -> bool:
+    return all(one[1] < other[0] for one, other in itertools.pairwise(sorted(spans)))
+
+
+def _span(low: float, high: float, unit: str) -> str:
+    one, other = quantity(low, unit), quantity(high, unit)
+    return one if one == other else f"{one} to {other}"
 
 
 def footprints(rows: pd.DataFrame) -> np.ndarray:

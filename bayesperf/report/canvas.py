@@ -140,7 +140,9 @@ def label_axis(axes: Axes, which: str, unit: str) -> None:
 
     def text(value: float, _: int) -> str:
         divisor, name = scale_of(value, unit)
-        return f"{value / divisor:.3g} {name}".strip() if value > 0 else ""
+        scaled = value / divisor
+        written = f"{scaled:,.0f}" if 1e3 <= scaled < 1e7 else f"{scaled:.3g}"
+        return f"{written} {name}".strip() if value > 0 else ""
 
     axis.set_major_formatter(ticker.FuncFormatter(text))
     axis.set_minor_formatter(ticker.NullFormatter())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from bayesperf.model import LIMITS
 from bayesperf.report import company, company_figures, content, figures
 from bayesperf.report.basis import Bases
 from bayesperf.report.bottlenecks import bottlenecks
@@ -31,6 +32,9 @@ __all__ = ["Report", "capability_document", "capability_page", "gather", "page_o
 
 MOST_TARGETS = 12
 """Targets whose figures are drawn; the tables hold all of them."""
+
+LEAST_LIMIT = 0.005
+"""Probability from which the page shows a limit: less rounds to nothing."""
 
 MOST_LINES = 400
 """Lines of a table of co-runners or collectives on the page; the JSON document holds all."""
@@ -182,7 +186,8 @@ def page_of(report: Report) -> str:
         "learned": sum(p.learned for p in entries),
         "priors": _resting_on_priors(entries),
         "figures": _target_figures(report),
-        "forests": [(title, to_uri(figure), tags) for title, figure, tags in forests(entries)],
+        "forests": [(title, to_uri(figure), tags, unit) for title, figure, tags, unit in forests(entries)],
+        **_limits_seen(found),
         "matrices": _matrices(report),
         "collective_figures": _collective_figures(report),
         "most": MOST_LINES,
@@ -226,6 +231,12 @@ def measured(profile: Profile, table: pd.DataFrame, evidence: Evidence) -> dict[
     }
 
 
+def _limits_seen(found: Capability) -> dict[str, list[str]]:
+    """Limits that bound anything, which get a column each, and those that bound nothing."""
+    seen = [name for name in LIMITS if any(b.limits[name] >= LEAST_LIMIT for b in found.bottlenecks)]
+    return {"seen_limits": seen, "unseen_limits": [name for name in LIMITS if name not in seen]}
+
+
 def _resting_on_priors(entries: Any) -> list[Any]:
     """Parameters that move with their prior, those that moved most first."""
     sensed: list[tuple[float, Any]] = []
@@ -251,6 +262,7 @@ def _target_figures(report: Report) -> list[dict[str, Any]]:
                 {
                     "target": target,
                     "roofline": roof and to_uri(roof),
+                    "roofline_heldout": heldout is not None and bool((heldout["target"] == target).any()),
                     "roofline_cite": evidence.cite(
                         rows.loc[(rows["flops"] > 0) & (rows["bytes"] > 0), "measurement_id"]
                     ),

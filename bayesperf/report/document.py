@@ -71,6 +71,7 @@ class Attained(_Part):
     words: str
     value: float = Field(description="what the sheet says, for all devices that the target has")
     share: Interval = Field(description="posterior over sheet, 1")
+    source: str | None = Field(default=None, description="where the sheet has the value from, if it says so")
 
 
 class Sensitivity(_Part):
@@ -110,11 +111,13 @@ class Plateau(_Part):
 
 
 class Range(_Part):
-    """Working sets at which one limit is the most probable."""
+    """Working sets, and arithmetic intensities, at which one limit is the most probable."""
 
     limit: str
     from_bytes: float
     to_bytes: float
+    from_intensity: float | None = Field(default=None, description="FLOP/B; null where nothing is moved")
+    to_intensity: float | None = Field(default=None, description="FLOP/B; null where nothing is moved")
     configurations: int
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from bayesperf.columns import SAMPLES
 from bayesperf.configurations import records
 from bayesperf.inference.infer import effective_numbers
 from bayesperf.report import content
@@ -156,7 +157,7 @@ def _measurements(bases: Bases) -> list[Measurement]:
             time_s=row["time_s"],
             **{name: _label(row.get(name)) for name in ("campaign", "provenance_id", "point_id", "hlo_hash")},
         )
-        for row in records(bases.evidence.table.drop(columns=["samples_s", "samples_iterations"], errors="ignore"))
+        for row in records(bases.evidence.table.drop(columns=list(SAMPLES), errors="ignore"))
     ]
 
 

@@ -17,13 +17,13 @@ MOST_FORESTS = 4
 MOST_TARGETS = 30
 
 
-def forests(entries: Sequence[Parameter]) -> list[tuple[str, Figure, list[str]]]:
+def forests(entries: Sequence[Parameter]) -> list[tuple[str, Figure, list[str], str]]:
     """Draw the parameters that most targets have, at most one for each kind of parameter.
 
     Returns
     -------
     list of tuple
-        Title, figure, and the tags of the evidence, for each.
+        Title, figure, the tags of the evidence, and the unit, for each.
     """
     groups: dict[tuple[str, str, str], list[Parameter]] = {}
     for entry in entries:
@@ -38,7 +38,7 @@ def forests(entries: Sequence[Parameter]) -> list[tuple[str, Figure, list[str]]]
     for (name, label, unit), some in list(shared.values())[:MOST_FORESTS]:
         title = f"{name.replace('_', ' ')}: {label}"
         tags = [e.basis.evidence for e in some if e.basis.evidence]
-        found.append((title, _forest(some[:MOST_TARGETS], title, unit), tags))
+        found.append((title, _forest(some[:MOST_TARGETS], title, unit), list(dict.fromkeys(tags)), unit))
     return found
 
 

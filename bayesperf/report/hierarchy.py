@@ -26,6 +26,9 @@ FLAT = 0.15
 WIDE = 2.0
 """Least ratio of the ends of a plateau."""
 
+STREAMS = 0.2
+"""Least share of the predicted bandwidth at its sizes of an operation that is drawn beside the one predicted."""
+
 
 @dataclass(frozen=True)
 class Sweep:
@@ -75,10 +78,13 @@ def sweep(profile: Profile, target: str, *, seed: int, most: int) -> Sweep | Non
     swept = rows.groupby("op")["working_set_bytes"].nunique().sort_values(ascending=False, kind="stable")
     if swept.empty or swept.iloc[0] < 3:
         return None
-    # An operation measured at one size says nothing of a sweep; one far below the others does not stream.
-    best = rows.groupby("op")["rate"].max()
-    ops = [str(op) for op in swept.index[swept > 1] if best[op] >= 0.1 * best[swept.index[0]]][:most]
-    return Sweep(ops, rows[rows["op"].isin(ops)], *_curve(profile, target, rows[rows["op"] == ops[0]], seed))
+    first = str(swept.index[0])
+    x, low, mid, high = _curve(profile, target, rows[rows["op"] == first], seed)
+    # An operation measured at one size says nothing of a sweep; one far below the curve at its sizes does not stream.
+    beside = rows["rate"] / np.exp(np.interp(np.log(rows["working_set_bytes"]), np.log(x), np.log(mid)))
+    share = beside.groupby(rows["op"]).median()
+    ops = [first, *(str(op) for op in swept.index[1:] if swept[op] > 1 and share[op] >= STREAMS)][:most]
+    return Sweep(ops, rows[rows["op"].isin(ops)], x, low, mid, high)
 
 
 def _curve(profile: Profile, target: str, rows: pd.DataFrame, seed: int) -> tuple[np.ndarray, ...]:

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from bayesperf.report import words
 from bayesperf.report.basis import basis_words
+from bayesperf.report.bottlenecks import ranges_words
 from bayesperf.report.document import Interval
 from bayesperf.report.parameters import bar
 from bayesperf.store import atomic_write
@@ -38,6 +39,7 @@ def _environment() -> Environment:
         "number": words.number,
         "percent": words.percent,
         "quantity": words.quantity,
+        "ranges": ranges_words,
     }
     environment.globals["stylesheet"] = Markup(sources["style.css"])  # our own file
     return environment

@@ -21,7 +21,7 @@ INTERVAL = 0.9
 """Probability of every interval in a report."""
 
 HEADLINES = 3
-"""Parameters of one kind that a target's headline names: those the measurements taught best."""
+"""Parameters of one kind that a target's headline names."""
 
 
 def parameters(
@@ -56,13 +56,16 @@ def parameters(
 
 
 def in_sections(entries: Sequence[Parameter]) -> list[dict[str, Any]]:
-    """Sections that have parameters, in the order of the page: name, title, entries, whether any has a spec sheet."""
+    """Sections that have parameters, in the order of the page: name, title, their entries by target, ..."""
     found = []
     for name, title in TITLES.items():
         mine = [entry for entry in entries if entry.section == name]
         if mine:
+            groups: dict[str, list[Parameter]] = {}
+            for entry in mine:
+                groups.setdefault(entry.target, []).append(entry)
             has_sheet = any(entry.attained for entry in mine)
-            found.append({"name": name, "title": title, "entries": mine, "has_sheet": has_sheet})
+            found.append({"name": name, "title": title, "groups": list(groups.items()), "has_sheet": has_sheet})
     return found
 
 
@@ -93,6 +96,19 @@ def headlines(entries: Sequence[Parameter]) -> list[dict[str, Any]]:
             kinds.setdefault((entry.target, entry.parameter), []).append(entry)
     found: dict[str, list[Parameter]] = {}
     for (target, _), some in kinds.items():
-        best = sorted(some, key=lambda e: -(e.contraction or 0.0))[:HEADLINES]
-        found.setdefault(target, []).extend(entry for entry in some if entry in best)
+        found.setdefault(target, []).extend(_telling(some))
     return [{"target": target, "parameters": chosen} for target, chosen in found.items()]
+
+
+def _telling(some: Sequence[Parameter]) -> list[Parameter]:
+    """Of parameters of one kind the few that tell most, in their order: those beside a spec sheet first.
+
+    Of rates the highest; of bandwidths the first, the middle and the last (from cache to main memory, as models order
+    them); of the others those that were taught best.
+    """
+    rank = {
+        "FLOP/s": lambda at: -some[at].posterior.median,
+        "B/s": lambda at: [0, len(some) - 1, len(some) // 2, *range(len(some))].index(at),
+    }.get(some[0].unit, lambda at: -(some[at].contraction or 0.0))
+    order = sorted(range(len(some)), key=lambda at: (some[at].attained is None, rank(at)))
+    return [some[at] for at in sorted(order[:HEADLINES])]

@@ -42,7 +42,14 @@ def attained(row: Mapping[str, Any], rows: pd.DataFrame, sheets: pd.DataFrame | 
         return None
     value = spec[column] * _devices(rows)
     share = Interval(**{name: float(row[name]) / value for name in ("median", "lower", "upper")})
-    return Attained(column=column, words=words, value=value, share=share)
+    return Attained(column=column, words=words, value=value, share=share, source=_source(sheets, str(device), column))
+
+
+def _source(sheets: pd.DataFrame, device: str, column: str) -> str | None:
+    """Where a sheet has a value from; None where it does not say."""
+    name = f"{column}_source"
+    told = sheets.at[device, name] if name in sheets else None
+    return told if isinstance(told, str) and told else None
 
 
 def _only(rows: pd.DataFrame, column: str) -> str | None:

@@ -74,8 +74,13 @@ def quantity(value: float, unit: str, digits: int = 3) -> str:
 
 
 def interval(median: float, lower: float, upper: float, unit: str) -> str:
-    """Format a median with its interval under one prefix: ``182 [170, 195] GFLOP/s``."""
+    """Format a median with its interval under one prefix: ``182 [170, 195] GFLOP/s``.
+
+    An interval so wide that one prefix cannot write both ends (a vague prior's) has one for each.
+    """
     divisor, name = scale_of(median, unit)
+    if name != unit and (abs(upper / divisor) >= 1e5 or 0 < abs(lower / divisor) < 1e-3):
+        return f"{quantity(median, unit)} [{quantity(lower, unit)}, {quantity(upper, unit)}]"
     return f"{number(median / divisor)} [{number(lower / divisor)}, {number(upper / divisor)}] {name}".strip()
 
 

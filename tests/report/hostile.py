@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from bayesperf.batch.summary import summary_page
 from bayesperf.prediction.diff import diff
 from bayesperf.report.capability import capability_page
 from bayesperf.report.comparison import comparison_page
 from bayesperf.report.difference import difference_page
+from bayesperf.report.explanation import PARTS, explanation_page
 from bayesperf.report.validation import validation_page
 from tests.exact import PRIOR, World, exact_profile
 from tests.report.conftest import measurements, profile_of, validation_of
@@ -25,6 +28,9 @@ def attack(address: str) -> str:
     return (
         f"x\"'&$x^$ {{{{7*7}}}}<script>{say}</script><img src={address}/pwned onerror={say}><svg onload={say}></svg>"
         f"<link rel=stylesheet href={address}/pwned.css></style></title>"
+        # Out of an attribute, a comment, a script and a JSON text in one; a link that runs; entities decoded twice.
+        f'" onmouseover="{say}" style="background:url({address}/pwned.png)" \'--><![CDATA[</script>'
+        f"<a href=javascript:{say}>x</a>&lt;script&gt;{say}&lt;/script&gt;{{% raw %}}\\u003cscript\\u003e`${{{say}}}`"
     )
 
 
@@ -47,6 +53,7 @@ def hostile_pages(text: str) -> dict[str, str]:
     validation.groups["advice"] = validation.groups["regime"] = validation.groups["reason"] = text
     facts = {"caveats": [text], text: {text: text}}
     profile: Any = profile_of(whole, facts=facts, model_name=text, poor_fits=[text], undescribed=[f"{text}-op"])
+    _name(profile, text, table)
     failures = pd.DataFrame({text: [text], "op": text, "reason": text, "detail": text})
     bandwidth = {text: PRIOR[0], f"b{text}": PRIOR[0] + 0.5}
     named = World().measure(np.random.default_rng(1), bandwidth, campaigns=[text]).assign(op=text)
@@ -61,4 +68,46 @@ def hostile_pages(text: str) -> dict[str, str]:
             "validation": validation_page(profile, validation, table),
             "comparison": comparison_page(exact[0].compare([text, f"b{text}"], workloads)),
             "difference": difference_page(diff(exact[0], exact[1])),
+            "explanation": explanation_page(_explained(text), text),
+            "batch": summary_page(_summed(text)),
         }
+
+
+def _name(profile: Any, text: str, table: pd.DataFrame) -> None:
+    """Give a profile's parameters such names and units, and a spec sheet such a source."""
+    products = table[(table["op"] == "matmul") & (table["dtype"] == "float32")]
+    profile.evidence = list(products["measurement_id"])
+    peak = {"peak_flops_float32": [4e11], "peak_flops_float32_source": [text]}
+    profile.spec_sheets = pd.DataFrame(peak, index=[text])
+    plain = profile.parameters()
+    named = plain.assign(label=text, parameter=[*plain["parameter"][:-1], text], unit=[*plain["unit"][:-1], text])
+    profile.parameters = lambda interval=0.9: named
+
+
+def _explained(text: str) -> Any:
+    """A program's evidence, as explanations ask for it."""
+    seconds = {"predicted_s": 1e-3, "lower_s": 9e-4, "upper_s": 1.2e-3, "ratio": 1.1, "verdict": text}
+    parts = dict.fromkeys((f"{part}_s" for part in PARTS), 1e-4)
+    whole = {"measured_s": 1e-3, "traced_s": 2e-3, "tracing_overhead": 1.0, "supported": False, **parts, **seconds}
+    kernel = {"instruction": text, "op": text, "source": text, "count": 2.0, "measured_s": 1e-3, "share": 0.5}
+    kernels = pd.DataFrame([{**kernel, **seconds, "held_back": text}])
+    return SimpleNamespace(
+        summary=lambda level: pd.DataFrame([whole]), by_kernel=lambda level: kernels, prediction=object(), notes=[text]
+    )
+
+
+def _summed(text: str) -> dict[str, Any]:
+    """A batch's summary: a job that failed, and one with a verdict."""
+    job = {"job": text, "id": text, "folder": f"jobs/{text}", "data": text, "model": text, "targets": [text], "seed": 1}
+    verdict = {"target": text, "regime": text, "verdict": "fails", "n_rows": 3, "advice": text}
+    check = {"name": text, "value": 1.2, "limit": 1.01, "passed": False, "remedy": text}
+    good = {"status": "unconverged", "gate": [check], "validation": {"verdicts": [verdict], "coverage_90": 0.5}}
+    files = {"report.html": {}, "validation.html": {}, "profile.nc": {}, "log.txt": {}, text: {}}
+    jobs = [{**job, "status": "failed", "reason": text, "seconds": {text: 1.0}}, {**job, **good, "files": files}]
+    return {
+        "title": text,
+        "version": text,
+        "counts": {"failed": 1, "unconverged": 1},
+        "verdicts": {"fails": 1, "undecided": 0, "transfers": 0},
+        "jobs": jobs,
+    }

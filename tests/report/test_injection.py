@@ -16,6 +16,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from html import unescape
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,10 @@ def pages(asked: tuple[str, list[str]]) -> dict[str, str]:
     return hostile_pages(attack(asked[0]))
 
 
-@pytest.mark.parametrize("kind", ["capability", "validation", "comparison", "difference"])
+KINDS = ("capability", "validation", "comparison", "difference", "explanation", "batch")
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_text_from_files_is_never_markup(pages: dict[str, str], asked: tuple[str, list[str]], kind: str) -> None:
     text, hostile = pages[kind], attack(asked[0])
     page = Page(text)
@@ -80,10 +84,14 @@ def test_text_from_files_is_never_markup(pages: dict[str, str], asked: tuple[str
     assert page.tags.count("title") == page.tags.count("style") == 1
     assert page.events == []
     assert "<script" not in text
+    assert "<!--" not in text
+    assert "&amp;lt;script" in text, "entities of the text are text"
     assert "default-src 'none'" in text
     assert hostile in page.text or hostile.split("<")[0] in page.text
     assert "x\"'&$x^$ 49" not in page.text, "nothing was evaluated"
-    assert all(target.startswith("#") for target in page.targets)
+    # Links of a batch lead to its jobs' files, in folders beside it.
+    inside = ("#", "jobs/") if kind == "batch" else ("#",)
+    assert all(target.startswith(inside) and ":" not in target and ".." not in target for target in page.targets)
     for source in page.sources:
         kind_of, _, data = source.partition(",")
         assert kind_of == "data:image/svg+xml;base64"
@@ -91,6 +99,13 @@ def test_text_from_files_is_never_markup(pages: dict[str, str], asked: tuple[str
         assert b"<script" not in drawn
         assert b"onload" not in drawn
         assert b"onerror" not in drawn
+
+
+def test_every_kind_of_page_is_attacked(pages: dict[str, str]) -> None:
+    templates = resources.files("bayesperf.report") / "templates"
+    shipped = {path.name.removesuffix(".html") for path in templates.iterdir() if path.name.endswith(".html")}
+    parts = {"base", "macros", "parameters", "company"}
+    assert shipped - parts == set(pages)
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome is installed")

@@ -208,9 +208,9 @@ def test_a_forest_needs_several_targets() -> None:
         )  # fmt: skip
 
     assert forests([entry("a", True)]) == []
-    ((title, figure, tags),) = forests([entry("a", True), entry("b", False)])
-    assert title == "compute rate: matmul"
-    assert tags == ["E1", "E1"]
+    ((title, figure, tags, unit),) = forests([entry("a", True), entry("b", False)])
+    assert (title, unit) == ("compute rate: matmul", "FLOP/s")
+    assert tags == ["E1"]
     legend = figure.axes[0].get_legend()
     assert legend is not None
     labels = {text.get_text() for text in legend.get_texts()}
