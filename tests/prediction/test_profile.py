@@ -161,7 +161,11 @@ def test_a_newer_profile_is_refused(profile: bp.Profile, tmp_path: Path) -> None
     tree.to_netcdf(path, engine="h5netcdf")
     with pytest.raises(UnsupportedFileError, match="newer"):
         bp.load_profile(path)
-    for damage, words in (({"facts": None}, "'facts' is missing"), ({"gate": "["}, r"damaged \(Expecting value")):
+    damages: tuple[tuple[dict[str, str | None], str], ...] = (
+        ({"facts": None}, "'facts' is missing"),
+        ({"gate": "["}, r"damaged \(Expecting value"),
+    )
+    for damage, words in damages:
         broken = xr.DataTree.from_dict({name: node.to_dataset() for name, node in tree.children.items()})
         broken.attrs = {k: v for k, v in {**tree.attrs, "schema_version": 1, **damage}.items() if v is not None}
         broken.to_netcdf(path, engine="h5netcdf")
