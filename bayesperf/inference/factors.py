@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -104,7 +104,7 @@ def _joined(trees: Sequence[xr.DataTree]) -> xr.DataTree:
     """Draws of all factors side by side, as many as the one with the fewest has; statistics on the dim ``factor``."""
     if len(trees) == 1:
         return trees[0]
-    groups = {}
+    groups: dict[str, Any] = {}
     for name in ("posterior", "sample_stats"):
         parts = [tree[name].to_dataset() for tree in trees]
         fewest = min(part.sizes["draw"] for part in parts)

@@ -36,7 +36,7 @@ def paired(table: pd.DataFrame) -> pd.DataFrame:
     if "alone_s" not in table:
         return table
     keys = table.groupby([name for name in KEYS if name in table], dropna=False, sort=False).ngroup()
-    log_alone = np.log(table["alone_s"].astype(float))
+    log_alone = pd.Series(np.log(table["alone_s"].to_numpy(float, na_value=np.nan)), index=table.index)
     known = log_alone.notna().groupby(keys).transform("all")
     typical = np.exp(log_alone.groupby(keys).transform("median")).where(known)
     time = table["time_s"] * (typical / table["alone_s"]).where(known, 1.0)

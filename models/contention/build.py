@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayesperf.models.common.cells import level_spread
+from bayesperf.models.common.cells import cells, level_spread
 from bayesperf.models.common.observed import Part, observe
 from bayesperf.models.contention.coded import Encoded
 from bayesperf.models.contention.levels import LEVELS, row_parameters, scale_of
@@ -20,6 +22,9 @@ from bayesperf.models.contention.priors import PRIORS
 from bayesperf.models.roofline import build as roofline
 
 __all__ = ["build", "build_contention"]
+
+ENOUGH = 6
+"""Mixes or repeats from which a target's own scale is determined by them: it is sampled centred."""
 
 TAIL = 5.0
 """Degrees of freedom of the noise beside others: of its own, so that the posterior factorises."""
@@ -41,7 +46,7 @@ def _observed(encoded: Encoded) -> Part:
     """Add the parameters of contention to the model at hand; returns what they say of the mixes."""
     beside, model = encoded.beside, pm.modelcontext(None)
     model.add_coords({"shared": encoded.targets, "member_op": encoded.ops, "pairing": encoded.pairs})
-    p: dict[str, Any] = {name: _level(name, len(encoded.targets)) for name in LEVELS}
+    p: dict[str, Any] = {name: _level(name, known) for name, known in _informed(encoded).items()}
     p["corner"] = pm.Normal("corner", *PRIORS.corner)
     p["turn_corner"] = pm.Normal("turn_corner", *PRIORS.turn_corner)
     for name in ("demand_effect", "victim_effect"):
@@ -59,10 +64,20 @@ def _observed(encoded: Encoded) -> Part:
     return Part(beside.ids, beside.log_time, mean, variance, beside.scatter, noise[beside.scatter.cell], TAIL)
 
 
-def _level(name: str, targets: int) -> Any:
+def _informed(encoded: Encoded) -> dict[str, npt.NDArray[np.bool_]]:
+    """Which targets determine each parameter clearly, (target,) each: the scales of what is wrong about pairs and of
+    noise, by enough of them; of the others nothing is claimed.
+    """
+    beside, n = encoded.beside, len(encoded.targets)
+    first = np.unique(beside.pair, return_index=True)[1]
+    rows, pairs = np.bincount(beside.target, minlength=n), np.bincount(beside.target[first], minlength=n)
+    known = {name: np.zeros(n, dtype=bool) for name in LEVELS}
+    return known | {"pair_scale": pairs >= ENOUGH, "noise": rows - pairs >= ENOUGH}
+
+
+def _level(name: str, informed: npt.NDArray[np.bool_]) -> Any:
     """A parameter of every target: what targets have in common, and what each has of its own."""
     (location, scale), spread = LEVELS[name]
     common = pm.Normal(f"{name}_common", location, scale)
-    width = level_spread(f"{name}_spread", spread, targets)
-    own = pm.Normal(f"{name}_raw", 0.0, 1.0, dims="shared")
-    return pm.Deterministic(name, common + width * own, dims="shared")
+    width = level_spread(f"{name}_spread", spread, len(informed))
+    return cells(name, common, width, informed, "shared")

@@ -10,7 +10,8 @@ import pandas as pd
 
 from bayesperf.configurations import records
 from bayesperf.model import Draws, Floats, Predicted, Request
-from bayesperf.models.contention.coded import Encoded, Index
+from bayesperf.models.common.labels import Index
+from bayesperf.models.contention.coded import Encoded
 from bayesperf.models.contention.encode import kernel_of, pair_names
 from bayesperf.models.contention.levels import LEVELS, row_parameters, scale_of
 from bayesperf.models.contention.mixes import Member, code_mixes, cpus_in, members_of, shape_of

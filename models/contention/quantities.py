@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bayesperf.model import Draws, Floats, Quantity
-from bayesperf.models.contention.coded import Encoded, Index
+from bayesperf.models.common.labels import Index
+from bayesperf.models.contention.coded import Encoded
 from bayesperf.models.contention.demand import LEAST
 from bayesperf.models.contention.levels import LEVELS, row_parameters
 from bayesperf.models.contention.physics import Mix, contend

@@ -33,7 +33,9 @@ def with_slowdowns(table: pd.DataFrame) -> pd.DataFrame:
     for at in np.flatnonzero(~beside):
         alone.setdefault(keys[at], []).append(int(at))
     found = np.array([np.median(time[alone[key]]) if key in alone else np.nan for key in keys])
-    error = [np.sqrt(np.mean(relative[alone[key]] ** 2) / len(alone[key])) if key in alone else np.nan for key in keys]
+    error = np.array(
+        [np.sqrt(np.mean(relative[alone[key]] ** 2) / len(alone[key])) if key in alone else np.nan for key in keys]
+    )
     if "alone_s" in table:
         around, around_error = (table[name].to_numpy(float, na_value=np.nan) for name in ("alone_s", "alone_se_s"))
         there = np.isfinite(around)
