@@ -172,7 +172,7 @@ def _job(row: Mapping[str, Any]) -> dict[str, Any]:
         "evidence": [
             count(effective["n_rows"], "row"),
             count(effective["n_targets"], "target"),
-            count(effective["n_stacks"], "stack"),
+            count(max(effective["n_stacks"], 1), "stack"),
             count(sum(campaigns.values()), "campaign"),
         ]
         if effective.get("n_rows") is not None and effective.get("n_targets") is not None

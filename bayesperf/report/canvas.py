@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -28,6 +29,7 @@ __all__ = [
     "new_figure",
     "style",
     "styled",
+    "tick_axis",
     "to_png",
     "to_uri",
 ]
@@ -132,6 +134,20 @@ def to_png(figures: Sequence[Figure], path: str | Path, *, dpi: float = 160) -> 
         page.save(temporary, format="png", optimize=True)
 
     atomic_write(path, write)
+
+
+def tick_axis(axes: Axes, which: str) -> None:
+    """Give a logarithmic axis three to seven ticks whatever it spans, less than a decade too; call it last."""
+    axis, (low, high) = (axes.xaxis, axes.get_xlim()) if which == "x" else (axes.yaxis, axes.get_ylim())
+    decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    for steps in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)):
+        inside = [tick for tick in np.outer(decades, steps).ravel() if low <= tick <= high]
+        if len(inside) >= 3:
+            break
+    else:
+        inside = list(ticker.MaxNLocator(4).tick_values(low, high))
+    axis.set_major_locator(ticker.FixedLocator(inside[:: -(-len(inside) // 7)]))
+    axis.set_minor_locator(ticker.NullLocator())
 
 
 def label_axis(axes: Axes, which: str, unit: str) -> None:

@@ -11,11 +11,11 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from bayesperf.report.canvas import COLOURS, INK, LINES, MARKERS, label_axis, new_figure, styled
 from bayesperf.report.document import Collective, Slowdown
-from bayesperf.report.words import short
+from bayesperf.report.words import short, shortened
 
 __all__ = ["collectives", "contention"]
 
-MOST_VICTIMS, MOST_COMPANIONS = 16, 10
+MOST_VICTIMS, MOST_COMPANIONS = 16, 12
 """Rows and columns of a matrix; the table holds all."""
 
 _SHADES = LinearSegmentedColormap.from_list("slowdown", ["#ffffff", "#9aa5b1"])
@@ -27,8 +27,10 @@ def contention(entries: Sequence[Slowdown]) -> Figure | None:
 
     Every cell holds its number, and grey deepens with it: the figure loses nothing in black and white.
     """
-    victims = list(dict.fromkeys(entry.victim for entry in entries))[:MOST_VICTIMS]
-    beside = list(dict.fromkeys(entry.beside for entry in entries))[:MOST_COMPANIONS]
+    beside = list(dict.fromkeys(entry.beside for entry in entries))
+    # One kind of company first, then mixes.
+    beside = sorted(beside, key=lambda name: (name.count("+"), name))[:MOST_COMPANIONS]
+    victims = list(dict.fromkeys(entry.victim for entry in entries if entry.beside in beside))[:MOST_VICTIMS]
     if not victims:
         return None
     grid = np.full((len(victims), len(beside)), np.nan)
@@ -46,11 +48,11 @@ def contention(entries: Sequence[Slowdown]) -> Figure | None:
     for (row, column), text in texts.items():
         axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=7.5, color=INK)
     axes.set_xticks(np.arange(len(beside)) + 0.5, [short(b, 26) for b in beside], rotation=35, ha="right", fontsize=7.5)
-    axes.set_yticks(np.arange(len(victims)) + 0.5, [short(v, 34) for v in victims], fontsize=7.5)
+    axes.set_yticks(np.arange(len(victims)) + 0.5, [shortened(v, 38) for v in victims], fontsize=7.5)
     axes.invert_yaxis()
     axes.grid(visible=False)
     axes.tick_params(length=0)
-    axes.set_title("time beside others / time alone" + (", [predicted]" if predicts else ""))
+    axes.set_title("time beside / alone" + (", [predicted]" if predicts else ""))
     return figure
 
 

@@ -95,9 +95,10 @@ def heldout(validation: Validation | None, evidence: Evidence) -> dict[str, Any]
     """What a page shows of held-out workloads: ``predictions``, ``scores``, and figures with their evidence."""
     names = ("heldout_figure", "coverage_figure", "pit_figure")
     if validation is None or not len(validation.rows):
-        return {"predictions": [], "scores": [], "heldout_cite": None, **dict.fromkeys(names)}
+        return {"predictions": [], "scores": [], "heldout_cite": None, "heldout_listed": True, **dict.fromkeys(names)}
     regimes = dict(zip(validation.groups["group"], validation.groups["regime"], strict=True))
-    rows = validation.rows.assign(regime=validation.rows["group"].map(regimes).map(lambda name: regime(str(name))))
+    # By their short names, which a figure has room for.
+    rows = validation.rows.assign(regime=validation.rows["group"].map(regimes).astype(str))
     drawn = (
         heldout_figures.heldout(rows),
         heldout_figures.coverage(rows),
@@ -107,6 +108,7 @@ def heldout(validation: Validation | None, evidence: Evidence) -> dict[str, Any]
         "predictions": heldout_rows(validation, evidence),
         "scores": scores(validation.scores),
         "heldout_cite": evidence.cite(_all_ids(rows)),
+        "heldout_listed": heldout_figures.is_listed(rows),
         **{name: figure and to_uri(figure) for name, figure in zip(names, drawn, strict=True)},
     }
 

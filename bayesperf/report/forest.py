@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from bayesperf.report.canvas import COLOURS, GREY, label_axis, new_figure, styled
+from bayesperf.report.canvas import COLOURS, GREY, label_axis, new_figure, styled, tick_axis
 from bayesperf.report.document import Parameter
 from bayesperf.report.words import short
 
@@ -66,5 +66,6 @@ def _forest(some: Sequence[Parameter], title: str, unit: str) -> Figure:
     axes.grid(visible=False, axis="y")
     axes.set_title(short(title, 60))
     label_axis(axes, "x", unit)
-    axes.legend(loc="best")
+    tick_axis(axes, "x")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.45 / figure.get_figheight()), ncols=3)
     return figure

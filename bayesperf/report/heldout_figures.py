@@ -13,7 +13,7 @@ from bayesperf.configurations import records
 from bayesperf.report.canvas import COLOURS, INK, MARKERS, label_axis, new_figure, styled
 from bayesperf.report.words import configuration, short
 
-__all__ = ["coverage", "heldout", "pit"]
+__all__ = ["coverage", "heldout", "is_listed", "pit"]
 
 MOST_ROWS = 36
 """Held-out configurations drawn one by one; more are drawn as a cloud."""
@@ -40,7 +40,12 @@ def heldout(rows: pd.DataFrame) -> Figure:
     rows
         One row per configuration, with ``measured_s``, ``median_s``, ``lower_s``, ``upper_s`` and ``inside``.
     """
-    return _listed(rows) if len(rows) <= MOST_ROWS else _cloud(rows)
+    return _listed(rows) if is_listed(rows) else _cloud(rows)
+
+
+def is_listed(rows: pd.DataFrame) -> bool:
+    """Whether `heldout` draws one line for each of these, else all of them as a cloud."""
+    return len(rows) <= MOST_ROWS
 
 
 def _listed(rows: pd.DataFrame) -> Figure:
@@ -121,9 +126,9 @@ def coverage(rows: pd.DataFrame) -> Figure:
         axes.plot(shares, range(len(regimes)), MARKERS[at], color=COLOURS[at], ms=6.0, mfc=face, label=label)
     labels = [f"{short(name, 34)} ({len(values)})" for name, values in regimes]
     axes.set_yticks(range(len(regimes)), labels, fontsize=7.5)
-    axes.set(xlabel="share inside; dotted: as promised", xlim=(-0.03, 1.03), ylim=(-0.7, len(regimes) - 0.3))
-    axes.xaxis.set_major_locator(FixedLocator([0, 0.25, *LEVELS, 1.0]))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
+    axes.set(xlabel="share inside, %; dotted: as promised", xlim=(-0.03, 1.03), ylim=(-0.7, len(regimes) - 0.3))
+    axes.xaxis.set_major_locator(FixedLocator([0, 0.25, *LEVELS]))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}")
     axes.legend(loc="upper center", bbox_to_anchor=(0.4, 1.0 + 0.45 / figure.get_figheight()), ncols=len(LEVELS))
     return figure
 
@@ -148,8 +153,10 @@ def pit(rows: pd.DataFrame) -> Figure | None:
     panels = figure.subplots(lines, columns, sharex=True, squeeze=False).ravel()
     for axes, (name, values) in zip(panels, regimes, strict=False):
         _pit_panel(axes, name, values)
-    for axes in panels[len(regimes) :]:
+    for at, axes in enumerate(panels[len(regimes) :], len(regimes)):
         axes.set_axis_off()
+        # Else the panel above would have no numbers.
+        panels[at - columns].tick_params(labelbottom=True)
     figure.supxlabel("probability integral transform", fontsize=9.0)
     figure.supylabel("distribution less uniform", fontsize=9.0)
     return figure

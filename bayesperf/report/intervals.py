@@ -67,11 +67,13 @@ def ratios(lines: Sequence[Mapping[str, Any]], groups: Sequence[str], label: str
 
 
 def _ticks(axes: Any, low: float, high: float) -> None:
-    inside = [step for step in STEPS if low / 1.1 <= step <= high * 1.1]
-    # At most seven: every second one, and always the line of no difference.
-    while len(inside) > 7:
-        at = inside.index(1) % 2 if 1 in inside else 0
-        inside = inside[at::2]
-    axes.xaxis.set_major_locator(FixedLocator(inside or [low, high]))
+    """Ticks over what is drawn, always at the line of no difference, none so near another that their texts touch."""
+    low, high = min(low, 1.0), max(high, 1.0)
+    apart = 0.13 * np.log(max(high / low, 1.01))
+    chosen = [1.0]
+    for step in sorted(STEPS, key=lambda step: abs(np.log(step))):
+        if low / 1.02 <= step <= high * 1.02 and all(abs(np.log(step / tick)) >= apart for tick in chosen):
+            chosen.append(float(step))
+    axes.xaxis.set_major_locator(FixedLocator(sorted(chosen)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}x")

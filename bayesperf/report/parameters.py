@@ -106,9 +106,12 @@ def _telling(some: Sequence[Parameter]) -> list[Parameter]:
     Of rates the highest; of bandwidths the first, the middle and the last (from cache to main memory, as models order
     them); of the others those that were taught best.
     """
-    rank = {
-        "FLOP/s": lambda at: -some[at].posterior.median,
-        "B/s": lambda at: [0, len(some) - 1, len(some) // 2, *range(len(some))].index(at),
-    }.get(some[0].unit, lambda at: -(some[at].contraction or 0.0))
+    unit, spread = some[0].unit, [0, len(some) - 1, len(some) // 2, *range(len(some))]
+
+    def rank(at: int) -> float:
+        if unit == "FLOP/s":
+            return -some[at].posterior.median
+        return float(spread.index(at)) if unit == "B/s" else -(some[at].contraction or 0.0)
+
     order = sorted(range(len(some)), key=lambda at: (some[at].attained is None, rank(at)))
     return [some[at] for at in sorted(order[:HEADLINES])]

@@ -18,6 +18,7 @@ __all__ = [
     "quantity",
     "scale_of",
     "short",
+    "shortened",
 ]
 
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -120,6 +121,14 @@ def configuration(row: Mapping[str, Any]) -> str:
 def short(text: str, most: int = 40) -> str:
     """Cut a text that a figure has no room for."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def shortened(text: str, most: int = 40) -> str:
+    """Cut the middle of a text: beginning and end tell configurations apart."""
+    if len(text) <= most:
+        return text
+    end = (most - 1) // 2
+    return f"{text[: most - 1 - end]}…{text[-end:]}"
 
 
 def _is_number(value: Any) -> bool:

@@ -102,7 +102,7 @@ def _summed(text: str) -> dict[str, Any]:
     verdict = {"target": text, "regime": text, "verdict": "fails", "n_rows": 3, "advice": text}
     check = {"name": text, "value": 1.2, "limit": 1.01, "passed": False, "remedy": text}
     good = {"status": "unconverged", "gate": [check], "validation": {"verdicts": [verdict], "coverage_90": 0.5}}
-    files = {"report.html": {}, "validation.html": {}, "profile.nc": {}, "log.txt": {}, text: {}}
+    files: dict[str, Any] = {"report.html": {}, "validation.html": {}, "profile.nc": {}, "log.txt": {}, text: {}}
     jobs = [{**job, "status": "failed", "reason": text, "seconds": {text: 1.0}}, {**job, **good, "files": files}]
     return {
         "title": text,

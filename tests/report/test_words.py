@@ -51,6 +51,15 @@ def test_counts() -> None:
     assert words.count(2048, "row") == "2,048 rows"
 
 
+def test_the_middle_of_a_long_name_is_cut() -> None:
+    assert words.shortened("matmul", 8) == "matmul"
+    assert words.shortened("stream_triad · float32 · elements 33792", 20) == "stream_tri…nts 33792"
+
+
+def test_a_vague_interval_has_a_prefix_for_each_end() -> None:
+    assert words.interval(8.74e11, 1.22e10, 1.18e17, "FLOP/s") == "874 GFLOP/s [12.2 GFLOP/s, 118 PFLOP/s]"
+
+
 def test_a_configuration_is_its_shape_or_its_size() -> None:
     assert words.configuration({"op": "matmul", "dtype": "float32", "m": 512.0, "n": 64, "bytes": 1}) == (
         "matmul · float32 · m 512, n 64"
