@@ -80,13 +80,16 @@ def features_of(table: pd.DataFrame) -> Floats:
     Intensity and size both show as differences of the first two. Of these, what is absent or unknown is 0 throughout; a
     shape that is not told is NaN.
     """
-    columns = []
-    for name in (*WORK, *SHAPE_COLUMNS):
-        values = table[name].to_numpy(float) if name in table else np.full(len(table), np.nan)
-        known = np.isfinite(values) & (values > 0)
-        length, absent = (PRIORS.discrepancy_length, 0.0) if name in WORK else (PRIORS.discrepancy_shape_length, np.nan)
-        columns.append(np.where(known, np.log(np.where(known, values, 1.0)) / length, absent))
-    return np.stack(columns, axis=1)
+    names = (*WORK, *SHAPE_COLUMNS)
+    features = np.full((len(table), len(names)), np.nan)
+    features[:, : len(WORK)] = 0.0
+    for at, name in enumerate(names):
+        if name in table:
+            values = table[name].to_numpy(float)
+            known = np.isfinite(values) & (values > 0)
+            length = PRIORS.discrepancy_length if name in WORK else PRIORS.discrepancy_shape_length
+            features[known, at] = np.log(values[known]) / length
+    return features
 
 
 def basis_of(features: Floats, weight: Floats, *, common: bool) -> Basis | None:
