@@ -167,7 +167,8 @@ def test_a_newer_profile_is_refused(profile: bp.Profile, tmp_path: Path) -> None
     )
     for damage, words in damages:
         broken = xr.DataTree.from_dict({name: node.to_dataset() for name, node in tree.children.items()})
-        broken.attrs = {k: v for k, v in {**tree.attrs, "schema_version": 1, **damage}.items() if v is not None}
+        attrs: dict[str, object] = {**tree.attrs, "schema_version": 1, **damage}
+        broken.attrs = {name: value for name, value in attrs.items() if value is not None}
         broken.to_netcdf(path, engine="h5netcdf")
         with pytest.raises(UnsupportedFileError, match=words):
             bp.load_profile(path)
