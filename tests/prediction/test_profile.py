@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from pathlib import Path
+from typing import Any
 
 import arviz as az
 import numpy as np
@@ -168,7 +168,7 @@ def test_a_newer_profile_is_refused(profile: bp.Profile, tmp_path: Path) -> None
     )
     for damage, words in damages:
         broken = xr.DataTree.from_dict({name: node.to_dataset() for name, node in tree.children.items()})
-        attrs: dict[Hashable, object] = {**tree.attrs, "schema_version": 1, **damage}
+        attrs: dict[Any, Any] = {**tree.attrs, "schema_version": 1, **damage}
         broken.attrs = {name: value for name, value in attrs.items() if value is not None}
         broken.to_netcdf(path, engine="h5netcdf")
         with pytest.raises(UnsupportedFileError, match=words):
