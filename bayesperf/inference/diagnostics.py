@@ -67,7 +67,9 @@ def gate(tree: xr.DataTree, names: Sequence[str]) -> list[Check]:
         bulk, bulk_at = _worst(azs.ess(posterior, method="bulk"), largest=False)
         tail, tail_at = _worst(azs.ess(posterior, method="tail"), largest=False)
     bfmi = float(np.min(_values(azs.bfmi(tree))))
-    divergent = np.asarray(tree["sample_stats"]["diverging"])
+    divergent = tree["sample_stats"]["diverging"]
+    # Of factors sampled one by one, the worst: the others' draws must not dilute its share.
+    of_each = divergent.sum(("chain", "draw"))
     more = "sample longer (draws=, tune=), and look at the named parameter: too few rows or conflicting rows inform it"
     return [
         _check("R-hat", rhat, MAX_RHAT, rhat <= MAX_RHAT, rhat_at, f"chains disagree: {more}"),
@@ -81,7 +83,7 @@ def gate(tree: xr.DataTree, names: Sequence[str]) -> list[Check]:
             "",
             "energy is explored badly: the tails of some spread parameter are heavy; add rows to small groups",
         ),
-        _divergences(int(divergent.sum()), divergent.size),
+        _divergences(int(of_each.max()), divergent.sizes["chain"] * divergent.sizes["draw"]),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Posteriors that factorise: parts of a model that share no parameter are sampled one by one, each until it passes.
+"""Posteriors that factorise: parts of a model that share no parameter are sampled one by one, until all pass.
 
 Nothing is approximated: what is independent given the data has no business in one trajectory, where the part that is
 slow to evaluate would be evaluated as often as the part that is slow to mix asks for.
@@ -33,49 +33,43 @@ APART = 7919
 
 def sample_until_passed(
     factors: Sequence[pm.Model], settings: SamplerSettings, seed: int, progress: bool, attempts: int
-) -> tuple[xr.DataTree, list[Check], list[SamplerSettings]]:
-    """Sample every factor, again and longer where the gate refuses it.
+) -> tuple[xr.DataTree, list[Check], SamplerSettings, int]:
+    """Sample every factor, and all of them again and longer where the gate refuses one.
 
     Returns
     -------
-    tree, checks, settings
-        Draws of all, the gate over all, and how each factor was sampled at last.
+    tree, checks, settings, attempt
+        Draws of all, the gate over all, how they were sampled at last, and how often before.
     """
-    trees, used = [], []
-    for at, model in enumerate(factors):
-        if len(factors) > 1:
-            log.info("sampling independent part %d of %d", at + 1, len(factors))
-        compiled, last = compile_model(model), settings
-        for attempt in range(max(attempts, 1)):
-            tree = sample(model, compiled, last, seed=_seed(seed, at, attempt), progress=progress)
-            checks = gate(tree, free_names(model))
-            if passed(checks):
-                break
-            for line in warnings_of(checks):
-                log.warning("%s", line)
-            if attempt + 1 < attempts:
-                last = _longer(last, lacking(checks))
-        trees.append(tree)
-        used.append(last)
-    joined = _joined(trees)
-    return joined, gate(joined, [name for model in factors for name in free_names(model)]), used
+    compiled = [compile_model(model) for model in factors]
+    for attempt in range(max(attempts, 1)):
+        tree, checks = _sample(factors, compiled, settings, seed + attempt, progress)
+        if passed(checks):
+            break
+        for line in warnings_of(checks):
+            log.warning("%s", line)
+        if attempt + 1 < attempts:
+            settings = _longer(settings, lacking(checks))
+    return tree, checks, settings, attempt
 
 
 def sample_again(
-    factors: Sequence[pm.Model], settings: Sequence[SamplerSettings], seed: int, progress: bool
+    factors: Sequence[pm.Model], settings: SamplerSettings, seed: int, attempt: int, progress: bool
 ) -> tuple[xr.DataTree, list[Check]]:
-    """Repeat what `sample_until_passed` did at last, with the settings that it returned and the same seed."""
+    """Repeat what `sample_until_passed` did at last, with the settings and attempt that it returned and its seed."""
+    return _sample(factors, [compile_model(model) for model in factors], settings, seed + attempt, progress)
+
+
+def _sample(
+    factors: Sequence[pm.Model], compiled: Sequence[Any], settings: SamplerSettings, seed: int, progress: bool
+) -> tuple[xr.DataTree, list[Check]]:
     trees = []
-    for at, (model, each) in enumerate(zip(factors, settings, strict=True)):
-        # What was sampled a second time took the next seed, and is told by its setting.
-        attempt = int(each.target_accept != SamplerSettings().target_accept)
-        trees.append(sample(model, compile_model(model), each, seed=_seed(seed, at, attempt), progress=progress))
+    for at, (model, ready) in enumerate(zip(factors, compiled, strict=True)):
+        if len(factors) > 1:
+            log.info("sampling independent part %d of %d", at + 1, len(factors))
+        trees.append(sample(model, ready, settings, seed=seed + APART * at, progress=progress))
     joined = _joined(trees)
     return joined, gate(joined, [name for model in factors for name in free_names(model)])
-
-
-def _seed(seed: int, factor: int, attempt: int) -> int:
-    return seed + attempt + APART * factor
 
 
 def _longer(settings: SamplerSettings, times: int) -> SamplerSettings:
@@ -101,17 +95,12 @@ def lacking(checks: list[Check]) -> int:
 
 
 def _joined(trees: Sequence[xr.DataTree]) -> xr.DataTree:
-    """Draws of all factors side by side, as many as the one with the fewest has; statistics on the dim ``factor``."""
+    """Draws of all factors side by side; what the sampler says of each on the dim ``factor``."""
     if len(trees) == 1:
         return trees[0]
-    groups: dict[str, Any] = {}
-    for name in ("posterior", "sample_stats"):
-        parts = [tree[name].to_dataset() for tree in trees]
-        fewest = min(part.sizes["draw"] for part in parts)
-        kept = [np.linspace(0, part.sizes["draw"] - 1, fewest).round().astype(int) for part in parts]
-        parts = [part.isel(draw=at).assign_coords(draw=np.arange(fewest)) for part, at in zip(parts, kept, strict=True)]
-        if name == "posterior":
-            groups[name] = xr.merge(parts, compat="identical", join="exact")
-        else:
-            groups[name] = xr.concat(parts, dim="factor", join="exact")
+    posteriors, stats = ([tree[name].to_dataset() for tree in trees] for name in ("posterior", "sample_stats"))
+    groups: dict[str, Any] = {
+        "posterior": xr.merge(posteriors, compat="identical", join="exact"),
+        "sample_stats": xr.concat(stats, dim="factor", join="exact"),
+    }
     return xr.DataTree.from_dict(groups)

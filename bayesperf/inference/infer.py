@@ -86,7 +86,7 @@ def infer(
     log.info("fitting %d rows (%d observations) with %s", len(rows), observations, chosen.name)
     asked = SamplerSettings(draws=draws, tune=tune, chains=chains)
     factors = chosen.factors(encoded, built)
-    tree, checks, settings = sample_until_passed(factors, asked, seed, progress, attempts)
+    tree, checks, settings, attempt = sample_until_passed(factors, asked, seed, progress, attempts)
     densities = log_densities(built, tree)
     groups = {name: node.to_dataset() for source in (tree, prior, densities) for name, node in source.children.items()}
     groups["observed_data"] = _observed(built)
@@ -94,8 +94,8 @@ def infer(
         "model": chosen.name,
         "model_version": chosen.version,
         "seed": seed,
-        "sampler": dataclasses.asdict(settings[0]),
-        "sampler_of_factors": [dataclasses.asdict(each) for each in settings],
+        "sampler": dataclasses.asdict(settings),
+        "attempt": attempt,
         "versions": {name: version(name) for name in ("bayesperf", "pymc", "nutpie", "arviz", "numpy", "xarray")},
         "fingerprint": fingerprint(rows),
         "left_out": left_out,

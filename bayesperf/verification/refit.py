@@ -98,9 +98,11 @@ def fit_again(profile: Profile, *, progress: bool = False) -> Profile:
 
 def _sample(inference: Inference, encoded: Any, progress: bool) -> tuple[xr.DataTree, list[Check]]:
     built = inference.model.build(encoded)
-    said = inference.facts.get("sampler_of_factors", [inference.facts["sampler"]])
-    settings = [SamplerSettings(**each) for each in said]
-    return sample_again(inference.model.factors(encoded, built), settings, inference.facts["seed"], progress)
+    facts = inference.facts
+    settings = SamplerSettings(**facts["sampler"])
+    # Older profiles do not say it; what was sampled a second time is told by its setting.
+    attempt = facts.get("attempt", int(settings.target_accept != SamplerSettings().target_accept))
+    return sample_again(inference.model.factors(encoded, built), settings, facts["seed"], attempt, progress)
 
 
 def _chains(profile: Profile) -> int:

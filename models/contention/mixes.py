@@ -22,6 +22,9 @@ __all__ = ["Catalogue", "Member", "Places", "code_mixes", "corunners_of", "membe
 Cpus = frozenset[int]
 Shape = frozenset[tuple[str, str]]
 
+MOST = 100_000
+"""Aggressors of one kind, at most."""
+
 HALF = 0.5
 """Share of compute and of memory taken of an aggressor that nobody ever measured alone."""
 
@@ -37,8 +40,11 @@ def corunners_of(label: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for part in label.split("+"):
         op, _, count = part.strip().rpartition(":") if ":" in part else (part.strip(), "", "1")
-        if not op or not count.strip().isdigit() or int(count) < 1:
+        if not op.strip() or not count.strip().isdecimal() or int(count) < 1:
             raise TableError(f"{label!r} is not of the form op:count+op:count", source="table", column="corunners")
+        if int(count) > MOST:
+            raise TableError(f"{label!r}: at most {MOST} of a kind can run", source="table", column="corunners")
+        op = op.strip()
         found[op] = found.get(op, 0) + int(count)
     return found
 
@@ -165,7 +171,7 @@ def _mean(kernels: Sequence[Kernel]) -> Kernel:
 
 def _by_formula(config: Mapping[str, str]) -> Kernel | None:
     """Work of a configuration of one of the installed probes."""
-    numbers = {key: int(value) if value.isdigit() else value for key, value in config.items()}
+    numbers = {key: int(value) if value.isdecimal() else value for key, value in config.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # A broken plug-in is told of where it is used.
         probes = plugins.load_all("probe").values()
@@ -232,7 +238,7 @@ def cpus_in(text: Any) -> Cpus | None:
     if not isinstance(text, str):
         return None
     parts = [part.strip() for part in text.split("+")]
-    return frozenset(int(part) for part in parts) if parts and all(part.isdigit() for part in parts) else None
+    return frozenset(int(part) for part in parts) if parts and all(part.isdecimal() for part in parts) else None
 
 
 def code_mixes(

@@ -30,13 +30,14 @@ def catalogue() -> Catalogue:
         ("matmul:1+stream_triad:3", {"matmul": 1, "stream_triad": 3}),
         ("llama 7b decode", {"llama 7b decode": 1}),
         ("a:1 + a:1", {"a": 2}),
+        ("a : 2", {"a": 2}),
     ],
 )
 def test_labels(label: str, counts: dict[str, int]) -> None:
     assert corunners_of(label) == counts
 
 
-@pytest.mark.parametrize("label", ["matmul:", ":2", "matmul:0", "matmul:two", "a:1++b:1"])
+@pytest.mark.parametrize("label", ["matmul:", ":2", "matmul:0", "matmul:two", "a:1++b:1", "a:²", "a:1000000000"])
 def test_bad_labels_are_refused_by_column(label: str) -> None:
     with pytest.raises(TableError, match="corunners"):
         corunners_of(label)
