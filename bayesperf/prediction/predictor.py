@@ -42,8 +42,8 @@ MOST = 4096
 """Workloads that are computed at a time."""
 
 CONSTANT_BYTES = 3e7
-"""Parameters up to this size are constants of the compiled function, which then does what they alone decide beforehand:
-a third of the time of a single workload. Larger ones would be slow to compile."""
+"""Parameters up to this size are constants of the compiled function, which then does what they alone decide beforehand.
+Larger ones would be slow to compile."""
 
 
 class PredictorOptions(PredictOptions, total=False):
