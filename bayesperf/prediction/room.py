@@ -8,7 +8,7 @@ from bayesperf.model import Draws
 __all__ = ["PAIR_BYTES", "draws_in", "refuse_beyond_memory"]
 
 PAIR_BYTES = 150.0
-"""What a pair of a draw and a workload takes while it is predicted, of times, terms, scales and noise: measured."""
+"""What a pair of a draw and a workload takes while it is predicted, of times, terms, scales and noise, roughly."""
 
 SMALL_BYTES = 5e8
 """What is there anyway, and not looked at."""
