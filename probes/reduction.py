@@ -1,7 +1,10 @@
-"""Sums of a ``rows x cols`` matrix: along its rows (``reduce``), or down its columns (``reduce_columns``).
+"""Reductions of a ``rows x cols`` matrix: sums along its rows (``reduce``) or down its columns (``reduce_columns``),
+and where the largest value of each row stands (``arg_reduce``).
 
-flops ``r c``, one per value that is taken in; compulsory bytes ``(r c + r) e`` and ``(r c + c) e``. A sum along the
-rows ends in one value of a vector register for each row; a sum down the columns adds whole rows to each other.
+flops ``r c``, one per value that is taken in, of ``arg_reduce`` ``2 r c``: the choice of a value and of its position;
+compulsory bytes ``(r c + r) e``, ``(r c + c) e`` and ``r c e + 4 r``. A sum along the rows ends in one value of a
+vector register for each row; a sum down the columns adds whole rows to each other; two results at once are not
+vectorised.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ import numpy as np
 from bayesperf.probe import Config, Kernel, LoopExpectation, Probe, Work, element_bytes, reference_of, repeated, uniform
 from bayesperf.probes.shaped import check_known, named
 
-AXES = {"reduce": 1, "reduce_columns": 0}
+AXES = {"reduce": 1, "reduce_columns": 0, "arg_reduce": 1}
+POSITION_BYTES = 4
 KEYS = ("rows", "cols")
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 
@@ -43,21 +47,25 @@ class Reduction(Probe):
         """Formulas of the module's head."""
         size, e = config["rows"] * config["cols"], element_bytes(config["dtype"])
         left = config[KEYS[1 - AXES[config["op"]]]]
-        traffic = (size + left) * e
-        return Work(float(size), traffic, traffic + left * e, traffic, left)
+        written = left * (POSITION_BYTES if config["op"] == "arg_reduce" else e)
+        traffic = size * e + written
+        flops = size * (2.0 if config["op"] == "arg_reduce" else 1.0)
+        return Work(flops, traffic, traffic + written, traffic, left)
 
     def kernel(self, config: Config, rng: np.random.Generator) -> Kernel:
         """Values uniform in [0.5, 1.5)."""
         axis, dtype = AXES[config["op"]], config["dtype"]
         x = uniform(rng, (config["rows"], config["cols"]), dtype)
-        y = uniform(rng, (config[KEYS[1 - axis]],), dtype)
-        return repeated(partial(_sum, axis=axis), x, y, (), LoopExpectation((("reduce", "custom-call"),)))
+        where = config["op"] == "arg_reduce"
+        y = uniform(rng, (config[KEYS[1 - axis]],), "int32" if where else dtype)
+        function: Any = _where if where else partial(_sum, axis=axis)
+        return repeated(function, x, y, (), LoopExpectation((("reduce", "custom-call"),)))
 
     def reference(self, config: Config, kernel: Kernel, iterations: int) -> tuple[np.ndarray, ...]:
-        """NumPy's sum."""
+        """NumPy's sum, or its position of the largest value."""
 
         def total(x: np.ndarray) -> np.ndarray:
-            return np.asarray(x.sum(axis=AXES[config["op"]]))
+            return np.asarray(x.argmax(axis=1) if config["op"] == "arg_reduce" else x.sum(axis=AXES[config["op"]]))
 
         return reference_of(total, kernel, iterations)
 
@@ -68,6 +76,10 @@ class Reduction(Probe):
 
 def _sum(x: Any, axis: int) -> Any:
     return x.sum(axis=axis)
+
+
+def _where(x: Any) -> Any:
+    return x.argmax(axis=1).astype("int32")
 
 
 probe = Reduction()

@@ -12,7 +12,7 @@ import numpy as np
 from bayesperf.errors import InputError
 from bayesperf.probe import Arrays, Config, Kernel, Probe, element_bytes, reference_of, storage_dtype, uniform
 
-__all__ = ["BLOCK", "Shaped", "ShapedFunction", "check_known", "elements", "named", "weights"]
+__all__ = ["BLOCK", "Shaped", "ShapedFunction", "ShapedOps", "check_known", "elements", "named", "weights"]
 
 BLOCK = 1024
 
@@ -70,6 +70,23 @@ class ShapedFunction(Shaped):
     def reference(self, config: Config, kernel: Kernel, iterations: int) -> tuple[np.ndarray, ...]:
         """The definition in float64."""
         return reference_of(partial(self.definition, config), kernel, iterations)
+
+
+class ShapedOps(ShapedFunction):
+    """Base of shaped functions of several ops: ``ops`` of a sweep defaults to all, ``dtypes`` to float32."""
+
+    def configurations(self, sweep: Mapping[str, Any]) -> list[Config]:
+        """One per op, dtype and shape."""
+        check_known(self.name, "key", sweep, ("ops", "dtypes", "shapes"))
+        ops, dtypes = sweep.get("ops", self.ops), sweep.get("dtypes", ["float32"])
+        check_known(self.name, "op", ops, self.ops)
+        check_known(self.name, "dtype", dtypes, self.dtypes)
+        return [
+            {"op": op, "dtype": dtype, **self.shape(shape)}
+            for op in ops
+            for dtype in dtypes
+            for shape in sweep["shapes"]
+        ]
 
 
 def named(probe: str, keys: Sequence[str], entry: Sequence[int]) -> dict[str, int]:

@@ -1,4 +1,6 @@
-"""Elementwise functions: ``exp``, ``log``, ``tanh``, ``erf``, ``rsqrt``, ``sin`` of an array that stays in cache.
+"""Elementwise functions (``exp``, ``log``, ``tanh``, ``erf``, ``rsqrt``, ``sin``, ``power``) of an array in cache.
+
+``power`` raises to the 1.37th power: no product or root of its argument gives that.
 
 flops ``n``: each function value counts as one operation, whatever instructions it takes. The rate is therefore values
 per second, and lies far below what the same units reach in multiply-adds. Compulsory bytes ``2 n e``.
@@ -15,7 +17,16 @@ import numpy as np
 from bayesperf.probe import Config, Kernel, LoopExpectation, Probe, Work, element_bytes, reference_of, repeated, uniform
 from bayesperf.probes.shaped import BLOCK, check_known, elements
 
-OPCODES = {"exp": "exponential", "log": "log", "tanh": "tanh", "erf": "erf", "rsqrt": "rsqrt", "sin": "sine"}
+OPCODES = {
+    "exp": "exponential",
+    "log": "log",
+    "tanh": "tanh",
+    "erf": "erf",
+    "rsqrt": "rsqrt",
+    "sin": "sine",
+    "power": "power",
+}
+EXPONENT = 1.37
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 
@@ -49,17 +60,24 @@ class Transcendental(Probe):
 
         x, y = (uniform(rng, (config["elements"],), config["dtype"]) for _ in range(2))
         expectation = LoopExpectation(((OPCODES[config["op"]], "custom-call"),))
-        return repeated(getattr(lax, config["op"]), x, y, (), expectation)
+        function: Any = _power if config["op"] == "power" else getattr(lax, config["op"])
+        return repeated(function, x, y, (), expectation)
 
     def reference(self, config: Config, kernel: Kernel, iterations: int) -> tuple[np.ndarray, ...]:
         """NumPy's function, and Python's for ``erf``."""
-        ours = {"erf": np.vectorize(math.erf), "rsqrt": lambda x: 1.0 / np.sqrt(x)}
+        ours = {"erf": np.vectorize(math.erf), "rsqrt": lambda x: 1.0 / np.sqrt(x), "power": lambda x: x**EXPONENT}
         function: Any = ours[config["op"]] if config["op"] in ours else getattr(np, config["op"])
         return reference_of(function, kernel, iterations)
 
     def small(self, config: Config) -> Config:
         """Four thousand elements."""
         return {**config, "elements": min(config["elements"], 4 * BLOCK)}
+
+
+def _power(x: Any) -> Any:
+    from jax import lax
+
+    return lax.pow(x, lax.full_like(x, EXPONENT))
 
 
 probe = Transcendental()

@@ -74,7 +74,8 @@ class _Layout:
                 probe: Probe = plugins.load("probe", entry.name)
                 for config in self._configurations(probe, entry, self.scope):
                     for condition in entry.conditions if self._fits(probe.work(config)) else ():
-                        yield self._point(probe, config, condition, entry.sentinel, None)
+                        point = self._point(probe, config, condition, entry.sentinel, None)
+                        yield point if entry.role is None else point.model_copy(update={"role": entry.role})
 
     def shared(self) -> Iterator[Point]:
         for entry in self.suite.contention:

@@ -96,6 +96,8 @@ class ProbeSweep(_Strict):
     conditions
         Each configuration is measured under each of them. ``sustained``: after `Budget.sustained_s` of the same work;
         ``cold``: one iteration after the caches were flushed (see `bayesperf.measure.cold`).
+    role
+        ``heldout``: never fitted, whatever the probe is for; ``fit`` likewise. None: as the probe.
     """
 
     name: str
@@ -103,6 +105,7 @@ class ProbeSweep(_Strict):
     scopes: list[Scope] | None = None
     sentinel: bool = False
     conditions: list[Condition] = Field(default=["hot+burst"], min_length=1)
+    role: Literal["fit", "heldout"] | None = None
 
 
 class Kind(_Strict):

@@ -17,6 +17,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "decode": {"dtypes": ["float32", "bfloat16"], "shapes": [[2, 16, 2, 16]]},
     "mlp_train": {"dtypes": ["float32", "bfloat16"], "shapes": [[16, 32]]},
     "conv_block": {"dtypes": ["float32", "bfloat16"], "shapes": [[1, 10, 12, 8]]},
+    "rearrange": {"shapes": [[48, 64]]},
+    "depthwise": {"dtypes": ["float32"], "shapes": [[1, 8, 8, 8, 3]]},
     "embedding": {"dtypes": ["float32", "bfloat16"], "shapes": [[64, 256, 64]]},
     "stencil": {"dtypes": ["float32", "float64", "bfloat16"], "shapes": [[32, 48, 4], [16, 16, 2]]},
     "fft": {"dtypes": ["float32", "float64"], "shapes": [[4, 256], [3, 100]]},
