@@ -22,6 +22,7 @@ __all__ = [
     "minor",
     "number",
     "partitions",
+    "runs_whole",
     "source",
     "window",
     "word",
@@ -60,6 +61,11 @@ def partitions(instruction: Instruction) -> float:
     if not isinstance(parts, list) or not parts:
         return math.nan
     return float(math.prod(int(part) for part in parts))
+
+
+def runs_whole(call: Instruction) -> bool:
+    """Whether the compiler of CPUs makes one piece of code of a call, which one thread runs from end to end."""
+    return bool(re.search(r'\bxla_cpu_small_call="true"', call.attributes))
 
 
 def word(instruction: Instruction, name: str) -> str | None:

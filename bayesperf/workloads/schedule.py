@@ -2,7 +2,9 @@
 
 - A ``while`` runs its body as often as `bayesperf.workloads.loops` finds out; where nobody can say, the count is NaN.
 - Of a ``conditional`` the branch with the most FLOP and bytes is taken: an upper bound, marked.
-- A ``call`` and an asynchronous pair are the kernels of what they call.
+- A ``call`` and an asynchronous pair are the kernels of what they call. On CPU the compiler makes one piece of code of
+  small loops, marked at the call around them: what is in it is not cut into parts for several threads, even where the
+  compiler had planned to.
 - What only names or regroups buffers (``tuple``, ``bitcast``, ...) is no kernel.
 - The condition of a loop runs once more often than its body; where XLA knows the count, it is not evaluated at all.
 """
@@ -14,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from bayesperf.hlo import Computation, Instruction, Module, leaves
+from bayesperf.workloads.attributes import runs_whole
 from bayesperf.workloads.collectives import Message, message_of
 from bayesperf.workloads.loops import trip_count
 from bayesperf.workloads.traffic import Access, Content, content_of, in_place
@@ -69,6 +72,8 @@ class Kernel:
         The conditional it stands in, or an empty text.
     within
         Names of all loops and calls around it, outermost first.
+    whole
+        Whether it stands in a call that one thread runs from end to end.
     """
 
     instruction: Instruction
@@ -80,6 +85,7 @@ class Kernel:
     loops: tuple[str, ...] = ()
     branch: str = ""
     within: tuple[str, ...] = ()
+    whole: bool = False
 
 
 @dataclass
@@ -114,6 +120,7 @@ class _Place:
     branch: str = ""
     loop: str = ""
     within: tuple[str, ...] = ()
+    whole: bool = False
 
 
 def schedule(module: Module, trips: Mapping[str, float] | float | None = None) -> Loop:
@@ -162,8 +169,9 @@ class _Walk:
             buffer = self._buffer(computation, access.name, place) if access.name else own
             touches.append(Touch(buffer, access, True))
         return Kernel(
-            instruction, computation, content, message, touches, place.count, place.loops, place.branch, place.within
-        )
+            instruction, computation, content, message, touches, place.count, place.loops, place.branch, place.within,
+            place.whole,
+        )  # fmt: skip
 
     def _loop(self, computation: Computation, loop: Instruction, place: _Place, into: Loop) -> None:
         found = trip_count(self._module, computation, loop)
@@ -211,7 +219,8 @@ class _Walk:
             return
         behind = {at: (computation, operand, place) for at, operand in enumerate(call.operands)}
         within = (*place.within, call.name) if call.opcode == "call" else place.within
-        inside = replace(place, behind=behind, scope=(*place.scope, call.name), loop="", within=within)
+        whole = place.whole or runs_whole(call)
+        inside = replace(place, behind=behind, scope=(*place.scope, call.name), loop="", within=within, whole=whole)
         self.run(self._module.computations[name], inside, into)
 
     def _buffer(self, computation: Computation, name: str, place: _Place, path: tuple[int, ...] = ()) -> Buffer:

@@ -8,8 +8,8 @@ Columns of the contract, and:
 ``function``              the function, named as in the probe `transcendental`, with most values that no single
                           instruction gives (all but roots), or None
 ``function_values``       values of such functions among ``transcendentals``
-``threads``               parts that the compiler cuts the kernel into, one for each thread of a CPU; NaN: it does not
-                          say, the library behind the kernel decides
+``threads``               parts that the compiler cuts the kernel into, one for each thread of a CPU; 1 in a loop that
+                          it makes one piece of code of; NaN: it does not say, the library behind the kernel decides
 ``footprint_bytes`` byte  what one execution touches (``working_set_bytes`` is what is touched between two uses of its
                           data, see `bayesperf.workloads.reuse`)
 ``instruction``           name of the HLO instruction
@@ -122,7 +122,7 @@ def _row(
         "transcendentals": content.tally.functions * devices,
         "function": None if function is None else NAMES.get(function, slug(function)),
         "function_values": min(sum(functions.values()), content.tally.functions) * devices,
-        "threads": partitions(kernel.instruction),
+        "threads": 1.0 if kernel.whole else partitions(kernel.instruction),
         "footprint_bytes": (working.footprint if working else moved) * devices,
         "flags": "+".join(flags) or None,
     }

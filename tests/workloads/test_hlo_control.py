@@ -107,3 +107,25 @@ def test_of_a_conditional_the_heaviest_branch_is_counted_and_marked(called: str)
     assert table["instruction"].tolist() == ["e", "q"]
     assert set(table["flags"]) == {"branch"}
     assert "branch" in table.attrs["notes"][0]
+
+
+@pytest.mark.parametrize(("mark", "threads"), [('frontend_attributes={xla_cpu_small_call="true"}', 1.0), ("", 2.0)])
+def test_what_is_compiled_as_one_piece_is_not_cut_into_parts(mark: str, threads: float) -> None:
+    others = """
+%piece (p: f32[65536]) -> f32[65536] {
+  %p = f32[65536] parameter(0)
+  ROOT %f = f32[65536] fusion(%p), kind=kLoop, calls=%fused, backend_config={"outer_dimension_partitions":["2"]}
+}
+%fused (q: f32[65536]) -> f32[65536] {
+  %q = f32[65536] parameter(0)
+  ROOT %n = f32[65536] multiply(%q, %q)
+}
+"""
+    text = program(
+        f"""
+        %x = f32[65536] parameter(0)
+        ROOT %c = f32[65536] call(%x), to_apply=%piece{", " * bool(mark)}{mark}
+        """,
+        others,
+    )
+    assert value(from_hlo(text), "f", "threads") == threads
