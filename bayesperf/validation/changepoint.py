@@ -22,6 +22,7 @@ birth-and-death chain on it with the variance of the random walk.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -69,10 +70,14 @@ class Grid:
 
     def drifted(self, mass: Floats) -> Floats:
         """One step of drift, (..., node)."""
-        moved = mass * (1.0 - self.up - self.down)
-        moved[..., 1:] += (mass * self.up)[..., :-1]
-        moved[..., :-1] += (mass * self.down)[..., 1:]
+        moved = mass * self._stay
+        moved[..., 1:] += mass[..., :-1] * self.up[:-1]
+        moved[..., :-1] += mass[..., 1:] * self.down[1:]
         return moved
+
+    @cached_property
+    def _stay(self) -> Floats:
+        return np.asarray(1.0 - self.up - self.down)
 
 
 def make_grid(drift: float) -> Grid:
@@ -191,15 +196,19 @@ class ChangePoints:
         """
         seen = np.maximum(scale * self.factor, self.floor)
         self._rescale((residual - self.level) / np.maximum(scale, self.floor))
-        distance = (residual[:, None] - self.grid.nodes) / seen[:, None]
-        likelihood = _power(1.0 + distance**2 / self.tail, 0.5 * (self.tail + 1.0))
+        distance = np.subtract.outer(residual, self.grid.nodes)
+        distance *= distance
+        distance *= (1.0 / (self.tail * seen**2))[:, None]
+        distance += 1.0
+        likelihood = _power(distance, 0.5 * (self.tail + 1.0))
         before = self.grid.drifted(self._null)
         null = before * likelihood
         total = null.sum(axis=1)
         self.rows += 1
         self._grant(before, likelihood, total)
         self._jump(before, likelihood, total)
-        self._null = null / total[:, None]
+        null /= total[:, None]
+        self._null = null
 
     def _rescale(self, standard: Floats) -> None:
         """Follow the noise's scale by one step of stochastic expectation-maximisation for the Student-t."""
@@ -217,10 +226,15 @@ class ChangePoints:
         born = log_weight(self.rows)
         top = np.maximum(self._log_changed, born)
         landed *= (np.exp(born - top) / landed.sum(axis=1))[:, None]
-        changed = self.grid.drifted(self._changed) * np.exp(self._log_changed - top)[:, None, None]
-        changed = np.concatenate([changed, landed[:, None]], axis=1)
-        self._before = np.concatenate([self._before, np.stack([centre, variance], axis=1)[:, None]], axis=1)
-        self._births.append((self.rows, self.rows))
+        changed = self.grid.drifted(self._changed)
+        changed *= np.exp(self._log_changed - top)[:, None, None]
+        if self.blocks == 1 and self._births:
+            # Nobody asks one block when the jump was.
+            changed[:, 0] += landed
+        else:
+            changed = np.concatenate([changed, landed[:, None]], axis=1)
+            self._before = np.concatenate([self._before, np.stack([centre, variance], axis=1)[:, None]], axis=1)
+            self._births.append((self.rows, self.rows))
         if len(self._births) > self.blocks:
             changed = self._merged(changed)
         changed *= likelihood[:, None]
@@ -231,9 +245,11 @@ class ChangePoints:
     def _landed(self, centre: Floats) -> Floats:
         """Where jumps from `centre` land, (run, node), not normalised: exponential beyond the tolerance, either way."""
         up, down = self._landing
-        above = self.grid.nodes >= (centre + self.tolerance)[:, None]
-        below = self.grid.nodes <= (centre - self.tolerance)[:, None]
-        return above * (up * np.exp(centre / JUMP)[:, None]) + below * (down * np.exp(-centre / JUMP)[:, None])
+        # exp(-|jump| / JUMP) is the smaller of the two.
+        landed = np.minimum(np.multiply.outer(np.exp(centre / JUMP), up), np.multiply.outer(np.exp(-centre / JUMP), down))
+        if self.tolerance > 0:
+            landed[np.abs(np.subtract.outer(centre, self.grid.nodes)) < self.tolerance] = 0.0
+        return np.asarray(landed)
 
     def _merged(self, changed: Floats) -> Floats:
         """Join the two neighbouring blocks of jump times that hold least, the latest ones left out.
@@ -287,10 +303,10 @@ def _power(base: Floats, exponent: float) -> Floats:
     """base ** -exponent; for small whole exponents, as of five degrees of freedom, without a logarithm."""
     if not (exponent.is_integer() and exponent <= 8):
         return np.asarray(base**-exponent)
-    product = base
+    product = base.copy()
     for _ in range(int(exponent) - 1):
-        product = product * base
-    return np.asarray(1.0 / product)
+        product *= base
+    return np.reciprocal(product, out=product)
 
 
 class _Windows:
@@ -309,7 +325,9 @@ class _Windows:
         result = np.empty_like(density)
         for power in range(int(self._power.max()) + 1):
             at = np.flatnonzero(self._power == power)
-            result[..., at] = np.maximum(density[..., self._low[at]], density[..., self._last[at]])
+            # `take` is three times as fast as an index here; all are in range.
+            low, last = (np.take(density, ends[at], axis=-1, mode="clip") for ends in (self._low, self._last))
+            result[..., at] = np.maximum(low, last, out=low)
             step = 2**power
-            density = np.maximum(density, np.concatenate([density[..., step:], density[..., -step:]], axis=-1))
+            np.maximum(density[..., :-step], density[..., step:], out=density[..., :-step])
         return np.asarray(result * self._width)
