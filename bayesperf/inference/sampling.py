@@ -19,6 +19,7 @@ from pytensor.compile.mode import Mode
 from pytensor.graph.replace import vectorize_graph
 
 from bayesperf.errors import InferenceError
+from bayesperf.inference.preconditioning import precondition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,7 +101,7 @@ def sample(
     cores: int | None = None,
     derive: Callable[[xr.Dataset], xr.Dataset] | None = None,
 ) -> xr.DataTree:
-    """Sample the posterior.
+    """Sample the posterior; a large one in coordinates that a pilot gives, see `preconditioning`.
 
     Parameters
     ----------
@@ -129,7 +130,7 @@ def sample(
     """
     try:
         tree = nutpie.sample(
-            compiled,
+            precondition(compiled, chains=settings.chains, seed=seed, cores=cores, progress=progress),
             draws=settings.draws,
             tune=settings.tune,
             chains=settings.chains,

@@ -45,8 +45,9 @@ launches by the amount of work."""
 ENOUGH_ROWS = 6
 """From how many rows (or repeats beyond the first) a cell's noise scale is determined by them."""
 
-ENOUGH_REACH = 4.0
-"""Sum of squared features over a cell's rows from which they determine a coefficient of the discrepancy."""
+ENOUGH_REACH = 0.1
+"""Sum of squared features over a cell's rows from which they determine a coefficient of the discrepancy as well as its
+prior does: about the squared ratio of what noise and misfit leave of a row, 3 %, to a coefficient of 10 %."""
 
 RIDGE = 0.1
 """Squared misfit over squared size of a coefficient, roughly: how far coefficients are held back by their prior."""
@@ -227,7 +228,6 @@ def _informed_shapes(codes: Codes, labels: Labels, shares: Shares) -> dict[str, 
     # Of what is overhead, no error of the work shows.
     working = 1.0 - np.exp(np.minimum(shares.overhead, 0.0))
     np.add.at(reach, codes.shape_cell[there], (working[:, None] * codes.phi)[there] ** 2)
-    # Of a row's scatter, a coefficient of typical size explains about as much as the misfit and the noise leave.
     own = reach >= ENOUGH_REACH
     common = labels.parents("shape_cell", "shape", slice(1, 2))
     targets = np.zeros((len(labels.of("shape")), rank))
