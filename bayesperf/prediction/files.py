@@ -129,7 +129,24 @@ def read_profile(path: Path) -> Inference:
     rows.attrs = {PROVENANCE: provenance}
     groups = {name: node.to_dataset() for name, node in tree.children.items() if name not in _OURS}
     encoded = _encode(model, rows, targets, [update["rows"] for update in facts.get("updates", [])])
+    _check_coding(path, groups.get("observed_data"), model.observations(encoded))
     return Inference(xr.DataTree.from_dict(groups), model, encoded, rows, targets, checks, facts)
+
+
+def _check_coding(path: Path, fitted: xr.Dataset | None, coded: pd.DataFrame) -> None:
+    """Refuse draws of other observations than the rows are coded to: cells by position would be others' cells."""
+    if fitted is None or "observation" not in fitted.sizes:
+        return
+    same = fitted.sizes["observation"] == len(coded)
+    # Updates keep no names. Names that changed are for `bayesperf.verify` to tell; here it is their order.
+    if same and "observation" in fitted.coords:
+        now, then = ([str(ids[0]) for ids in coded["measurement_ids"]], [str(v) for v in fitted["observation"].values])
+        same = now == then or sorted(now) != sorted(then)
+    if not same:
+        raise UnsupportedFileError(
+            f"{path}: its rows make other observations ({len(coded)}) than were fitted "
+            f"({fitted.sizes['observation']}): rows were changed, or another version of the model wrote it; fit again"
+        )
 
 
 @contextmanager

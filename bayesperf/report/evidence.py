@@ -43,6 +43,7 @@ class Evidence:
     table: pd.DataFrame
     records: dict[str, dict[str, Any]] = field(init=False)
     _sets: dict[frozenset[str], str] = field(default_factory=dict)
+    _described: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.records = provenance_of(self.table)
@@ -59,13 +60,26 @@ class Evidence:
 
     def sets(self) -> list[dict[str, Any]]:
         """Every set cited so far: tag, ids in the table's order, and a line that says what they are."""
-        order = {identifier: at for at, identifier in enumerate(self.table["measurement_id"])}
-        found = []
-        for key, tag in self._sets.items():
-            ids = sorted(key, key=lambda i: (order.get(i, len(order)), i))
-            rows = self.table.iloc[[order[i] for i in ids if i in order]]
-            found.append({"tag": tag, "ids": [(i, anchor(order.get(i))) for i in ids], "what": _summary(rows)})
-        return found
+        if len(self._described) < len(self._sets):
+            order = {identifier: at for at, identifier in enumerate(self.table["measurement_id"])}
+            for key, tag in self._sets.items():
+                if tag not in self._described:
+                    self._described[tag] = self._set(key, tag, order)
+        return [self._described[tag] for tag in self._sets.values()]
+
+    def _set(self, key: frozenset[str], tag: str, order: Mapping[str, int]) -> dict[str, Any]:
+        ids = sorted(key, key=lambda i: (order.get(i, len(order)), i))
+        at = [order[i] for i in ids if i in order]
+        what = _summary(self._operations[at], self._dtypes[at])
+        return {"tag": tag, "ids": [(i, anchor(order.get(i))) for i in ids], "what": what}
+
+    @functools.cached_property
+    def _operations(self) -> np.ndarray:
+        return self.table["op"].to_numpy(object)
+
+    @functools.cached_property
+    def _dtypes(self) -> np.ndarray:
+        return self.table["dtype"].to_numpy(object) if "dtype" in self.table else np.full(len(self.table), None)
 
     @functools.cached_property
     def common(self) -> dict[str, str]:
@@ -109,13 +123,16 @@ def anchor(at: int | None) -> str | None:
     return None if at is None or at >= MOST_ROWS else f"m-{at}"
 
 
-def _summary(rows: pd.DataFrame) -> str:
-    if rows.empty:
+def _summary(operations: np.ndarray, dtypes: np.ndarray) -> str:
+    if not len(operations):
         return "not in the tables at hand"
+    found: dict[str, list[Any]] = {}
+    for op, dtype in zip(operations, dtypes, strict=True):
+        found.setdefault(str(op), []).append(dtype)
     parts = []
-    for op, group in rows.groupby("op", sort=False):
-        dtypes = sorted({d for d in group["dtype"] if isinstance(d, str)}) if "dtype" in group else []
-        parts.append(f"{op} {'/'.join(dtypes)} ({len(group)})".replace("  ", " "))
+    for op, some in found.items():
+        names = sorted({name for name in some if isinstance(name, str)})
+        parts.append(f"{op} {'/'.join(names)} ({len(some)})".replace("  ", " "))
     shown = ", ".join(parts[:6])
     return shown + (f" and {len(parts) - 6} more operations" if len(parts) > 6 else "")
 

@@ -175,6 +175,22 @@ def test_a_newer_profile_is_refused(profile: bp.Profile, tmp_path: Path) -> None
             bp.load_profile(path)
 
 
+def test_draws_of_other_observations_are_refused(profile: bp.Profile, tmp_path: Path) -> None:
+    """As when the model that is installed leaves rows out which the one that was fitted did not."""
+    path = tmp_path / "profile.nc"
+    profile.save(path)
+    with xr.open_datatree(path, engine="h5netcdf") as opened:
+        tree = opened.load()
+    fitted = tree["observed_data"].to_dataset()
+    for other in (fitted.isel(observation=slice(1, None)), fitted.isel(observation=slice(None, None, -1))):
+        groups = {name: node.to_dataset() for name, node in tree.children.items()}
+        changed = xr.DataTree.from_dict({**groups, "observed_data": other})
+        changed.attrs = tree.attrs
+        changed.to_netcdf(path, engine="h5netcdf")
+        with pytest.raises(UnsupportedFileError, match="other observations"):
+            bp.load_profile(path)
+
+
 def test_an_unconverged_profile_speaks_only_when_asked_to(profile: bp.Profile) -> None:
     inference = profile.inference
     failed = [Check("R-hat", 1.2, 1.01, False, "x", "sample longer")]
