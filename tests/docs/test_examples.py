@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
 import shutil
+import types
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 import bayesperf as bp
 from bayesperf.cli import main
 from bayesperf.store import read_workloads
-from tests.docs.pages import DOCUMENTS, Block, blocks, calls, outline
+from tests.docs.pages import DOCUMENTS, ROOT, Block, blocks, calls, outline
 
 ELSEWHERE = {"docs/checks.md": "tests/checks/test_examples.py, on a model that is quicker to fit"}
 """Pages whose examples another test runs."""
@@ -139,3 +141,15 @@ def test_every_verb_is_in_an_example() -> None:
         if Path(words[0]).name == "bayesperf" and len(words) > 1
     }
     assert set(get_command(build()).commands) <= shown  # type: ignore[attr-defined]
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    told = (ROOT / "docs/reference/python.md").read_text()
+    documented = set(re.findall(r"^\.\. auto\w+:: (\S+)$", told, re.MULTILINE))
+    # Sub-packages that are documented function by function; the first two are called by their own names.
+    inside = {"measure": "measure.run.measure", "batch": "batch.run.batch", "datasets": "datasets.load"}
+    for name in bp.__all__:
+        thing = getattr(bp, name)
+        home = "" if isinstance(thing, str | types.ModuleType) else f"{thing.__module__}.{thing.__qualname__}"
+        places = {f"bayesperf.{name}", home, f"bayesperf.{inside.get(name, '')}", f"bayesperf.verification.{name}"}
+        assert name == "__version__" or places & documented, name
