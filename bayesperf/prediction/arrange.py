@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +31,11 @@ handed to another thread, as the probe ``allocation`` is."""
 
 MOST_SIZES = 12
 """Different sizes of buffers that are told apart, the largest."""
+
+_ALIKE: Mapping[Kin, int] = {"measured": 0, "near": 1, "far": 2, "unknown": 3}
+
+_PARTED = ("flops", "bytes", "working_set_bytes", "parallelism", "function_values", "transcendentals")
+"""Columns of which each of several threads has its part."""
 
 COPIES = ("stream_copy", "stream_scale", "stream_triad")
 """Measured operations that tell what writing a buffer takes, the first that there is."""
@@ -94,7 +99,8 @@ def arrange(profile: Profile, table: pd.DataFrame, target: str, *, launched: boo
     """Say what predicts each kernel of a checked table, and what the launch is made of.
 
     Kernels that the compiler cuts into parts for several threads run as on a target of as many devices, where the
-    profile has it: a probe on one device repeats its kernel in a loop, which the compiler leaves to one thread.
+    profile has it: a probe on one device repeats its kernel in a loop, which the compiler leaves to one thread. Where
+    only the one device's target has measurements of what is like the kernel, each thread runs a part of it as there.
 
     Raises
     ------
@@ -104,8 +110,7 @@ def arrange(profile: Profile, table: pd.DataFrame, target: str, *, launched: boo
     if not len(table) and not launched:
         raise InputError("the program has no kernels: nothing of it is left to predict")
     measured = {str(name): set(rows["op"]) for name, rows in profile.table.groupby("target", sort=False)}
-    rows = _scoped(table.assign(target=target), _scopes(profile, target))
-    found = _standing_in(rows, measured)
+    rows, found = _placed(table.assign(target=target), _scopes(profile, target), measured)
     families = [(str(op), each.op) for op, each in zip(table["op"], found, strict=True)]
     alone = np.array([each.functions for each in found], dtype=bool)
     rows = rows.assign(op=pd.Series([each.op for each in found], dtype=object, index=rows.index), statistic="slope")
@@ -155,15 +160,31 @@ def _scopes(profile: Profile, target: str) -> dict[float, str]:
     return {float(n): str(name) for name, n in counts.items() if n > 1 and name == f"{found[1]}-x{n:.0f}"}
 
 
-def _scoped(rows: pd.DataFrame, scopes: Mapping[float, str]) -> pd.DataFrame:
+def _placed(
+    rows: pd.DataFrame, scopes: Mapping[float, str], measured: Mapping[str, Collection[str]]
+) -> tuple[pd.DataFrame, list[StandIn]]:
+    """Rows at the targets that tell about them, and what predicts each of them there."""
+    alone = _standing_in(rows, measured)
     if "threads" not in rows or not scopes:
-        return rows
+        return rows, alone
     wide = rows["threads"].isin(list(scopes)).to_numpy()
     if not wide.any():
-        return rows
-    rows = rows.assign(n_devices=np.where(wide, rows["threads"], rows.get("n_devices", 1.0)))
-    rows.loc[wide, "target"] = [scopes[float(n)] for n in rows.loc[wide, "threads"]]
-    return rows
+        return rows, alone
+    scoped = rows.assign(n_devices=np.where(wide, rows["threads"], rows.get("n_devices", 1.0)))
+    scoped.loc[wide, "target"] = [scopes[float(n)] for n in rows.loc[wide, "threads"]]
+    together = _standing_in(scoped, measured)
+    cut = wide & np.array([_ALIKE[one.kin] < _ALIKE[all_.kin] for one, all_ in zip(alone, together, strict=True)])
+    for name in _PARTED:
+        if name in rows:
+            scoped.loc[cut, name] = (rows[name] / rows["threads"])[cut]
+    scoped.loc[cut, ["target", "n_devices"]] = rows.assign(n_devices=rows.get("n_devices", 1.0)).loc[
+        cut, ["target", "n_devices"]
+    ]
+    found = [
+        replace(one, kin="near" if one.kin == "measured" else one.kin) if part else all_
+        for one, all_, part in zip(alone, together, cut, strict=True)
+    ]
+    return scoped, found
 
 
 def _launch(table: pd.DataFrame, measured: pd.DataFrame) -> list[dict[str, Any]]:

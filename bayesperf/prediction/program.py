@@ -3,13 +3,17 @@
 A program is a table of kernels with counts (`bayesperf.workload` makes one). The kernels are predicted together, from
 the same draws of the parameters and with one campaign effect, so that what is wrong for one is wrong for the others
 like it: the interval of the sum is not the sum of the intervals. What the model gets wrong about one configuration is
-drawn once and holds for each of its repeats; different configurations err independently.
+drawn once and holds for each of its repeats; different configurations err independently. A run happens in one process
+at one moment: what processes have in common across configurations holds for all of its kernels
+(`bayesperf.prediction.runs`).
 
 **Launches.** A program is dispatched once, on every platform: its kernels run chained, and what each costs beside its
 work is the model's overhead of a chained kernel, not of a launch. Where the host waits for the result
 (``launch="wait"``), the dispatch comes first and is added. Where it issues the next program meanwhile (``"queued"``),
-the dispatch overlaps with the kernels, and only the longer of the two counts. What a run allocates is part of its
-launch, where the target's allocations were measured, less what writing the fresh memory takes: the kernels do that.
+the dispatch overlaps with the kernels, and only the longer of the two counts. The host that waits for a long run falls
+asleep: waking up costs more than an empty launch shows, and is told by the intercepts of chained measurements. What a
+run allocates is part of its launch, where the target's allocations were measured, less what writing the fresh memory
+takes: the kernels do that.
 
 **Families that were not measured** are predicted as a measured one that runs alike, or does the same in another way, by
 a factor that is drawn (`bayesperf.prediction.standins`). **Threads**: kernels that the compiler cuts into parts run as
@@ -24,6 +28,7 @@ Collectives are added to the kernels beside which they may run: with overlap, a 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 import numpy as np
@@ -36,6 +41,7 @@ from bayesperf.model import LIMITS
 from bayesperf.prediction.arrange import Arranged, arrange, checked
 from bayesperf.prediction.options import PredictOptions
 from bayesperf.prediction.predictive import Prediction, levels_of
+from bayesperf.prediction.runs import Moment, Wake, moment_of, wake_of
 from bayesperf.prediction.standins import kin_factors
 
 if TYPE_CHECKING:
@@ -55,6 +61,29 @@ _OWN = (
 """Columns that do not tell one configuration from another."""
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What all kernels of one run share (`bayesperf.prediction.runs`)."""
+
+    moment: Moment
+    wake: Wake | None
+    seed: int
+
+    def shared(self, kernels: Prediction) -> npt.NDArray[np.float64]:
+        """Times of one execution, (draw, configuration), s, with the shared part of the scatter drawn once for all."""
+        parts, draws = kernels.parts, np.asarray(kernels.draws.values, dtype=np.float64)
+        if self.moment.sd <= 0.0:
+            return draws
+        whole = np.hypot(parts.misfit, parts.repeat)
+        own = np.sqrt(parts.misfit**2 + np.maximum(parts.repeat**2 - self.moment.sd**2, 0.0))
+        noise = (np.log(draws) - parts.log_time) * np.divide(own, whole, out=np.ones_like(whole), where=whole > 0)
+        return np.asarray(np.exp(parts.log_time + noise + self.moment.draws(len(draws), self.seed)[:, None]))
+
+    def waking(self, launch: npt.NDArray[np.float64], busy: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | float:
+        """What waiting for the result adds to the launch, (draw,), s."""
+        return self.wake.beyond(launch, busy, self.seed) if self.wake is not None else 0.0
+
+
 class ProgramPrediction:
     """Predictive distribution of the time of one run of a program, in seconds.
 
@@ -69,6 +98,7 @@ class ProgramPrediction:
         configuration: npt.NDArray[np.intp],
         factors: npt.NDArray[np.float64],
         *,
+        run: Run,
         queued: bool,
         notes: Sequence[str],
     ):
@@ -80,10 +110,12 @@ class ProgramPrediction:
         # Sizes of an operation that was never measured can be compared, what kind of kernel it is cannot.
         self._unmeasured = (kin == "far") | (kin == "unknown")
         self._inside = kernels.support.inside[self._configuration] & ~self._unmeasured
-        times = kernels.draws.values[:, configuration] * factors
+        times = run.shared(kernels)[:, configuration] * factors
         if self._launched:
             times[:, shown - 1] = _launch_times(times[:, shown - 1 :], arranged)
         self._rows = times[:, :shown] * arranged.table["count"].to_numpy(float)
+        if self._launched and not queued:
+            self._rows[:, -1] += run.waking(self._rows[:, -1], self._rows[:, :-1].sum(axis=1))
         self._weights = np.ones_like(self._rows)
         if self._launched and queued:
             busy = self._rows[:, :-1].sum(axis=1) >= self._rows[:, -1]
@@ -239,9 +271,11 @@ def predict_program(
     first = np.unique(configuration, return_index=True)[1]
     kernels = profile.predict(rows.iloc[first][keys].reset_index(drop=True), **options)
     families, kin = [arranged.families[at] for at in first], [arranged.kin[at] for at in first]
-    factors = kin_factors(families, kin, kernels.draws.shape[0], int(options.get("seed", 0)))
+    seed = int(options.get("seed", 0))
+    factors = kin_factors(families, kin, kernels.draws.shape[0], seed)
+    run = Run(moment_of(profile.table), wake_of(profile.table, target), seed)
     return ProgramPrediction(
-        arranged, kernels, configuration, factors[:, configuration],
+        arranged, kernels, configuration, factors[:, configuration], run=run,
         queued=launch == "queued", notes=[*kernels.notes, *arranged.notes, *_notes(table)],
     )  # fmt: skip
 

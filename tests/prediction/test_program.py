@@ -172,6 +172,53 @@ def test_kernels_in_parts_run_as_on_all_devices() -> None:
     assert step.to_frame().loc[0, "target"] == "box-x1"
 
 
+def test_kernels_in_parts_that_only_one_device_tells_about_run_as_parts_of_it() -> None:
+    of = known_profile()
+    one = of.table.assign(target="box-x1", op=of.table["op"].replace("softmax", "transpose"))
+    two = of.table[of.table["op"] != "softmax"].assign(target="box-x2", n_devices=2.0)
+    both = bp.Profile(replace(of.inference, rows=pd.concat([one, two], ignore_index=True)))
+    table = kernels("transpose", "fma_chain", "sort", threads=2.0, n_devices=1.0, working_set_bytes=1e6)
+    arranged = arrange(both, checked(table), "box-x1", launched=False)
+    assert arranged.rows["target"].tolist() == ["box-x1", "box-x2", "box-x2"]
+    assert arranged.rows["n_devices"].tolist() == [1.0, 2.0, 2.0]
+    assert arranged.rows["bytes"].tolist() == [5e5, 1e6, 1e6]
+    assert arranged.rows["working_set_bytes"].tolist() == [5e5, 1e6, 1e6]
+    assert arranged.kin == ["near", "measured", "unknown"]
+    # What is shown is the whole kernel.
+    assert arranged.table["bytes"].tolist() == [1e6] * 3
+
+
+def noisy(sd: float, processes: int) -> bp.Profile:
+    """The known profile, its points measured in processes that were slower or faster as a whole."""
+    of, rng = known_profile(), np.random.default_rng(3)
+    work = pd.concat([of.table[of.table["flops"] > 0].assign(flops=1e9 * (1 + at)) for at in range(6)])
+    factors = np.exp(sd * rng.standard_normal(processes))
+    rows = pd.concat(
+        [
+            work.assign(process=f"one-{at}", time_s=work["time_s"] * factor, statistic="slope", intercept_s=9e-4)
+            for at, factor in enumerate(factors)
+        ],
+        ignore_index=True,
+    )
+    return bp.Profile(replace(of.inference, rows=rows))
+
+
+def test_the_moment_of_a_run_does_not_average_out() -> None:
+    table = kernels(*["matmul"] * 40, flops=np.geomspace(1e8, 1e10, 40))
+    quiet, loud = noisy(0.0, 30), noisy(0.2, 30)
+    assert width(predicted(quiet, table, launch="none").draws) < 0.01
+    assert width(predicted(loud, table, launch="none").draws) == pytest.approx(2 * 1.7 * 0.2, rel=0.35)
+
+
+def test_waiting_for_a_long_run_costs_what_intercepts_say() -> None:
+    of = noisy(0.0, 3)
+    assert float(predicted(of, kernels("matmul", count=[100.0])).median()) == pytest.approx(0.1 + 9e-4, rel=1e-3)
+    short = float(predicted(of, kernels("matmul", count=[0.01])).median())
+    assert short == pytest.approx(1e-4 + 1e-5 + 8e-4 * 0.02, rel=0.01)
+    # Nobody sleeps who issues the next run.
+    assert float(predicted(of, kernels("matmul"), launch="queued").median()) == pytest.approx(1e-3)
+
+
 def test_a_launch_of_a_program_that_computes_is_one_that_is_handed_on() -> None:
     small, large = kernels("matmul", flops=10.0), kernels("matmul")
     for table in (small, large):
