@@ -40,6 +40,9 @@ COUNT = "count"
 CLASS = "class"
 """Optional workload column: what kind of workload each is; else its operation and element type say."""
 
+RESULTS = ("a", "b", "p_a_faster", "ratio", "ratio_lower", "ratio_upper", "faster", "supported")
+"""Columns that `Comparison.pairs` adds to those of the workloads."""
+
 DRAWS = 4000
 
 
@@ -121,11 +124,11 @@ class Comparison:
     @property
     def class_of(self) -> list[str]:
         """Class of each workload: its column ``class`` where the table has one, else operation and element type."""
-        if CLASS in self.workloads:
-            return [str(name) for name in self.workloads[CLASS]]
-        dtypes = self.workloads["dtype"] if "dtype" in self.workloads else [None] * len(self.workloads)
+        absent = [None] * len(self.workloads)
+        dtypes, given = (self.workloads.get(name, absent) for name in ("dtype", CLASS))
         pairs = zip(self.workloads["op"], dtypes, strict=True)
-        return [f"{op} {dtype}" if isinstance(dtype, str) else str(op) for op, dtype in pairs]
+        kinds = [f"{op} {dtype}" if isinstance(dtype, str) else str(op) for op, dtype in pairs]
+        return [kind if pd.isna(name) else str(name) for kind, name in zip(kinds, given, strict=True)]
 
     def classes(self, interval: float = 0.9) -> pd.DataFrame:
         """Every pair of targets over each class of workloads, each as often as its ``count`` says.
@@ -256,7 +259,7 @@ def compare(
     check_counts(2, draws=draws)
     check_counts(0, seed=seed)
     table = validate_workloads(frame_of(workloads)).drop(columns=["target", "device"], errors="ignore")
-    _check_counts_column(table)
+    _check_columns(table)
     # One prediction of everything: new members of a level, such as an operation never measured, are drawn once for all.
     stacked = pd.concat([table.assign(target=name) for name in names], ignore_index=True)
     rng = np.random.default_rng(seed)
@@ -287,13 +290,21 @@ def _long_run(predicted: Predicted, repeats: bool, rng: np.random.Generator) -> 
     return np.asarray(np.exp(predicted.log_time + scale * noise))
 
 
-def _check_counts_column(table: pd.DataFrame) -> None:
+def _check_columns(table: pd.DataFrame) -> None:
+    taken = [name for name in RESULTS if name in table]
+    if taken:
+        raise InputError(
+            f"workloads: {', '.join(taken)} would be replaced by the comparison's columns; rename or drop them, as "
+            "after an earlier prediction"
+        )
     if COUNT not in table:
         return
-    counts = pd.to_numeric(table[COUNT], errors="coerce").to_numpy(float)
+    counts = pd.to_numeric(table[COUNT], errors="coerce").to_numpy(float, na_value=np.nan)
     bad = np.flatnonzero(~(np.isfinite(counts) & (counts >= 0)))
     if len(bad):
         raise InputError(
             f"workloads, row {bad[0]}, column {COUNT}: how often a workload is executed is a number of at least 0, "
-            f"not {table[COUNT].iloc[bad[0]]!r}"
+            f"not {table[COUNT].iloc[bad[0]]!s:.60}"
         )
+    if not counts.any():
+        raise InputError(f"workloads, column {COUNT}: none is executed, so there is nothing to compare")

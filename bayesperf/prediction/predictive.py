@@ -58,14 +58,14 @@ def levels_of(q: float | Sequence[float]) -> Floats:
     Raises
     ------
     InputError
-        One of them is no number from 0 to 1.
+        One of them is no number from 0 to 1, there is none, or they are no plain sequence.
     """
     try:
         levels = np.asarray(q, dtype=float)
     except (TypeError, ValueError):
         levels = np.array(np.nan)
-    if not ((levels >= 0) & (levels <= 1)).all():
-        raise InputError(f"quantiles are numbers between 0 and 1, not {q!r}")
+    if levels.ndim > 1 or not levels.size or not ((levels >= 0) & (levels <= 1)).all():
+        raise InputError(f"quantiles are numbers between 0 and 1, one or a list of them, not {q!r:.60}")
     return levels
 
 
@@ -156,12 +156,13 @@ class Prediction:
             raise InputError(
                 f"give one time, or one for each of the {len(self.workloads)} workloads, not {times.shape}"
             )
-        return self._array((self._draws <= times).mean(axis=0), "workload")
+        return self._array((self._draws <= times).mean(axis=0), "workload").assign_attrs(units="1")
 
     @property
     def limits(self) -> xr.DataArray:
         """Probability that each workload is bound by each limit, (workload, limit)."""
-        return self._array(limit_probabilities(self.parts), "workload", "limit", limit=list(LIMITS))
+        values = limit_probabilities(self.parts)
+        return self._array(values, "workload", "limit", limit=list(LIMITS)).assign_attrs(units="1")
 
     @property
     def supported(self) -> xr.DataArray:
@@ -171,7 +172,7 @@ class Prediction:
     @property
     def support_distance(self) -> xr.DataArray:
         """Log factor by which each workload lies outside, 0 inside, infinite where nothing compares, (workload,)."""
-        return self._array(self.support.distance, "workload")
+        return self._array(self.support.distance, "workload").assign_attrs(units="1")
 
     @property
     def unsupported_features(self) -> list[list[str]]:

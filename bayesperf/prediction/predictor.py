@@ -32,6 +32,9 @@ QUANTILES = (0.05, 0.5, 0.95)
 KNOWN = frozenset({*(column.name for column in COLUMNS), *SHAPE_COLUMNS})
 """Columns of a workload that a model may read; any other name is a misspelt one."""
 
+WORK = ("flops", "bytes")
+"""Columns that every workload has."""
+
 FIXED = ("target", "campaign", "stack")
 """What a predictor was prepared for, and a call cannot change."""
 
@@ -40,6 +43,9 @@ POOL = 1024
 
 MOST = 4096
 """Workloads that are computed at a time."""
+
+LARGEST = 1e30
+"""Largest size: times of larger ones leave single precision."""
 
 CONSTANT_BYTES = 3e7
 """Parameters up to this size are constants of the compiled function, which then does what they alone decide beforehand.
@@ -117,7 +123,7 @@ class Predictor:
 
     def _parts(self, op: str, dtype: str | None, sizes: dict[str, Any]) -> Iterator[Floats]:
         """Draws of at most `MOST` workloads at a time."""
-        texts = {name: value for name, value in sizes.items() if isinstance(value, str)}
+        texts = {name: value for name, value in sizes.items() if isinstance(value, str) and name not in WORK}
         for name in [name for name in FIXED if name in sizes]:
             raise InputError(f"{name} is that of the predictor: make another one, Profile.predictor({name}=...)")
         for name in [name for name in sizes if name not in KNOWN]:
@@ -130,7 +136,7 @@ class Predictor:
             yield self._times(kind, _slice(columns, start, start + MOST))
 
     def _columns(self, sizes: dict[str, Any]) -> dict[str, Floats]:
-        missing = [name for name in ("flops", "bytes") if name not in sizes]
+        missing = [name for name in WORK if name not in sizes]
         if missing:
             raise TableError(f"give {' and '.join(missing)} of every workload", source="workload")
         arrays = {name: _numbers(name, values) for name, values in sizes.items()}
@@ -139,12 +145,13 @@ class Predictor:
             raise TableError("there are no workloads", source="workload")
         for name, values in arrays.items():
             if values.ndim != 1 or len(values) not in (1, n):
-                raise TableError(f"one number or one for each of {n} workloads, not {values.shape}", column=name)
-            wrong = ~((values >= 0) & (values < np.inf))
-            if name not in ("flops", "bytes"):
+                problem = f"one number or one for each of {n} workloads, not an array of shape {values.shape}"
+                raise TableError(problem, source="workload", column=name)
+            wrong = ~((values >= 0) & (values <= LARGEST))
+            if name not in WORK:
                 wrong &= ~np.isnan(values)
             if wrong.any():
-                raise TableError("a finite number of at least 0 is needed", source="workload", column=name)
+                raise TableError(f"a number from 0 to {LARGEST:g} is needed", source="workload", column=name)
         return {name: values if len(values) == n else np.repeat(values, n) for name, values in arrays.items()}
 
     def _kind(self, op: str, dtype: str | None, texts: dict[str, str], columns: dict[str, Floats]) -> _Compiled:

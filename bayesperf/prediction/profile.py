@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LEARNED", "Profile", "Workloads", "frame_of", "load_profile"]
 
-Workloads = pd.DataFrame | Mapping[str, Any] | Iterable[Mapping[str, Any]]
-"""A table, one workload as a mapping, or several."""
+Workloads = pd.DataFrame | pd.Series | Mapping[str, Any] | Iterable[Mapping[str, Any] | pd.Series]
+"""A table, one workload as a mapping or a row of a table, or several."""
 
 LEARNED = 0.5
 """Contraction from which a parameter counts as learned from the table; below it is the prior that speaks."""
@@ -315,7 +315,8 @@ class Profile:
         if named.all():
             return table
         if len(self.targets) > 1:
-            raise InputError(f"which target? Name one (target=, --target, or a column): {', '.join(self.targets)}")
+            at = f" of row {int(np.flatnonzero(~named)[0])}" if named.any() else ""
+            raise InputError(f"which target{at}? Name one (target=, --target, or a column): {', '.join(self.targets)}")
         only = self.targets[0]
         return table.assign(target=table["target"].where(named, only) if "target" in table else only)
 
@@ -374,7 +375,7 @@ class Profile:
 
 
 def frame_of(workloads: Workloads) -> pd.DataFrame:
-    """Workloads (or measurements) as a table: a DataFrame as it is, one mapping as one row, a list as several.
+    """Workloads (or measurements) as a table: a DataFrame as it is, a mapping or Series as one row, a list as several.
 
     Raises
     ------
@@ -383,10 +384,11 @@ def frame_of(workloads: Workloads) -> pd.DataFrame:
     """
     if isinstance(workloads, pd.DataFrame):
         return workloads
-    rows = [workloads] if isinstance(workloads, Mapping) else workloads
+    rows = [workloads] if isinstance(workloads, Mapping | pd.Series) else workloads
     if isinstance(rows, str) or not isinstance(rows, Iterable):
         raise InputError(f"workloads are a DataFrame, a mapping, or a list of mappings, not {type(rows).__name__}")
-    rows = list(rows)
+    # A row of a table, as `iterrows` gives it, is a mapping of its columns.
+    rows = [row.to_dict() if isinstance(row, pd.Series) else row for row in rows]
     if not all(isinstance(row, Mapping) for row in rows):
         raise InputError("each workload is a mapping such as {'op': 'matmul', 'flops': 1e9, 'bytes': 1e6}")
     try:

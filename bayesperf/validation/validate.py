@@ -67,7 +67,7 @@ def validate_profile(
     heldout
         Measurements; where any row has the role ``heldout``, only those are used.
     tolerance
-        Relative shift of the time that counts as nothing.
+        Relative shift of the time that counts as nothing; 0 grants none, and then no group `transfers`.
     alpha
         Chance that any group of a family without shifts is called ``fails``.
     seed
@@ -80,7 +80,10 @@ def validate_profile(
     InputError
         No held-out row is left, a bad tolerance or alpha.
     """
-    check_between(0, 1, tolerance=tolerance, alpha=alpha)
+    # Nothing granted at all is a fair question.
+    if tolerance != 0:
+        check_between(0, 1, tolerance=tolerance)
+    check_between(0, 1, alpha=alpha)
     check_counts(0, seed=seed)
     table, left_out = _heldout_rows(heldout, profile)
     summary = configurations(table)

@@ -283,7 +283,7 @@ class Watcher:
         idle = 1.0 - sum(np.exp(_log_share(name)) for name in each)
         log_e = float(logsumexp([*each.values(), np.log(max(idle, 1e-300))]))
         where = max(each, key=lambda name: each[name])
-        now = log_e >= -np.log(self.alpha)
+        now = bool(log_e >= -np.log(self.alpha))
         state = WatchState(
             rows,
             log_e,

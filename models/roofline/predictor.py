@@ -118,7 +118,8 @@ class Kernel:
         phi, lacking = np.zeros((n, self.codes.phi.shape[1])), np.zeros(n)
         if self.basis:
             phi, lacking = evaluate(self.basis, np.full(n, self.operation, dtype=object), features_of(table))
-            phi = np.pad(phi, ((0, 0), (0, self.codes.phi.shape[1] - phi.shape[1])))
+            if phi.shape[1] < self.codes.phi.shape[1]:
+                phi = np.pad(phi, ((0, 0), (0, self.codes.phi.shape[1] - phi.shape[1])))
         log_flops, log_bytes = (np.log(np.where(work > 0, work, np.exp(NOTHING))) for work in (flops, moved))
         return Coded(curve.own, curve.last, curve.position, log_flops + inflation, log_bytes, phi, lacking)
 

@@ -50,15 +50,18 @@ def log_inflation(table: pd.DataFrame, units: Floats) -> Floats:
     batch = table["batch"].fillna(1.0).to_numpy(float) if "batch" in table else np.ones(len(table))
     stated = (m > 0) & (n > 0) & (batch > 0)
     m, n, batch = (np.where(stated, values, 1.0) for values in (m, n, batch))
-    costs, limits = [], []
-    for rows, columns, loss in TILES:
-        tiles = batch * np.ceil(m / rows) * np.ceil(n / columns)
-        padded = np.log(tiles * rows * columns / (batch * m * n))
-        waves = np.where(units > 0, np.log(np.ceil(tiles / units) * units / tiles), 0.0)
-        costs.append(padded + waves + loss)
-        limits.append(loss)
-    return np.where(stated, np.maximum(_soft_minimum(np.array(costs)) - _soft_minimum(np.array(limits)), 0.0), 0.0)
+    # All tiles at once, (tile, row): one workload is asked of a predictor, and every call of NumPy counts.
+    rows, columns, loss = _TILES
+    tiles = batch * np.ceil(m / rows) * np.ceil(n / columns)
+    padded = np.log(tiles * (rows * columns) / (batch * m * n))
+    waves = np.where(units > 0, np.log(np.ceil(tiles / units) * units / tiles), 0.0)
+    return np.where(stated, np.maximum(_soft_minimum(padded + waves + loss) - _LONE, 0.0), 0.0)
 
 
 def _soft_minimum(values: Floats) -> Floats:
     return np.asarray(-np.logaddexp.reduce(-SOFTNESS * values, axis=0) / SOFTNESS)
+
+
+_TILES = np.array(TILES).T[:, :, None]
+_LONE = _soft_minimum(_TILES[2])
+"""Of one lone tile that fits."""

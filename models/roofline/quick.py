@@ -14,7 +14,7 @@ from bayesperf.models.roofline.coded import Codes, Sheets
 from bayesperf.models.roofline.hierarchy import Members, row_terms
 from bayesperf.models.roofline.physics import smooth_roofline
 
-__all__ = ["QUICK", "Later", "row_times"]
+__all__ = ["PORTION", "QUICK", "Later", "row_times"]
 
 PORTION = 65_536
 """Pairs of a draw and a row that are worked on at a time: what an operation leaves is in the cache for the next one."""
