@@ -20,11 +20,15 @@ recomputes the ids of their rows from their content and compares the fitted rows
 the embedded rows again with the stored seed and settings: do the published medians and intervals come out again within
 Monte-Carlo error? That takes as long as the fit did; --no-refit leaves it out.
 
+With --report, a report's JSON document is computed again from the profile, and from TABLE where it was read beside
+one, and compared value by value.
+
 Exit code 1 when anything that could be checked failed.
 
 \b
     bayesperf verify host.nc host.parquet
     bayesperf verify host.nc host.parquet --no-refit
+    bayesperf verify host.nc host.parquet --report host.json --no-refit
 """
 
 
@@ -33,19 +37,23 @@ def run(
     tables: Annotated[
         list[Path] | None, typer.Argument(metavar="[TABLE...]", help="The measurements it was fitted to.")
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="A report of it, *.json: does it say what the profile says?"),
+    ] = None,
     refit: Annotated[bool, typer.Option("--refit/--no-refit", help="Fit again and compare the numbers.")] = True,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Verify a profile."""
     output = Output(json=json, quiet=quiet)
-    for path in (profile, *(tables or [])):
+    for path in (profile, *(tables or []), *([report] if report else [])):
         # Before the libraries of inference take seconds to load.
         if not path.is_file():
             raise InputError(f"{path}: no such file")
     from bayesperf.verification import verify
 
-    found = verify(profile, tables or [], refit=refit, progress=output.progress)
+    found = verify(profile, tables or [], report=report, refit=refit, progress=output.progress)
     output.document(
         {
             "passed": found.passed,

@@ -132,6 +132,7 @@ def gather(
         validation,
         bases,
         title=", ".join(profile.targets[:3]) + (" and others" if len(profile.targets) > 3 else "") or title,
+        seed=seed,
         sensitivity=sense_note,
         parameters=parameters(profile, bases, sensed),
         bottlenecks=bottlenecks(profile, table, bases, list(profile.targets), seed=seed),

@@ -264,6 +264,7 @@ class Capability(_Part):
     targets: list[str]
     converged: bool
     interval: float
+    seed: int | None = Field(default=None, description="of the predictive draws; the same one gives the same document")
     overall: dict[str, Any] | None = Field(description="counts of verdicts; null without held-out measurements")
     regimes: list[Regime]
     parameters: list[Parameter]

@@ -10,6 +10,7 @@ from bayesperf.prediction.profile import Profile, load_profile
 from bayesperf.verification.again import check_gate, check_prior
 from bayesperf.verification.contents import check_contents
 from bayesperf.verification.refit import check_numbers
+from bayesperf.verification.reports import check_report
 from bayesperf.verification.result import Verification
 from bayesperf.verification.tables import check_tables
 
@@ -20,6 +21,7 @@ def verify(
     profile: str | Path,
     tables: str | Path | Sequence[str | Path] = (),
     *,
+    report: str | Path | None = None,
     refit: bool = True,
     progress: bool = False,
 ) -> Verification:
@@ -40,6 +42,8 @@ def verify(
         A file that `Profile.save` wrote.
     tables
         The measurements it was fitted to, CSV or Parquet: one or several.
+    report
+        A report of it, as ``bayesperf report --out FILE.json`` writes it: computed again and compared value by value.
     refit
         Fit again; takes as long as the fit did.
     progress
@@ -63,6 +67,8 @@ def verify(
     paths = [Path(tables)] if isinstance(tables, str | Path) else [Path(table) for table in tables]
     if paths:
         findings += check_tables(loaded.table, paths)
+    if report is not None:
+        findings.append(check_report(loaded, Path(report), paths))
     if not refit:
         return Verification(tuple(findings))
     prior = check_prior(loaded)

@@ -45,23 +45,19 @@ def no_sampler() -> Iterator[None]:
         return kept[-1]
 
     def drawn(
-        compiled: Any, built: Any, settings: Any, seed: int, progress: bool, attempts: int
-    ) -> tuple[xr.DataTree, list[Check], Any]:
+        factors: Any, settings: Any, seed: int, progress: bool, attempts: int
+    ) -> tuple[xr.DataTree, list[Check], Any, int]:
         prior = kept[-1]["prior"].to_dataset()
         shape = (prior.sizes["chain"], prior.sizes["draw"])
         stats = xr.Dataset({"diverging": (("chain", "draw"), np.zeros(shape, dtype=bool))})
-        return (
-            xr.DataTree.from_dict({"posterior": prior, "sample_stats": stats}),
-            [Check("R-hat", 1.0, 1.01, True)],
-            settings,
-        )
+        tree = xr.DataTree.from_dict({"posterior": prior, "sample_stats": stats})
+        return tree, [Check("R-hat", 1.0, 1.01, True)], settings, 0
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bayesperf.inference.infer.sample_prior", keeping)
         # What is told of such draws is found again in them.
         patch.setattr("bayesperf.verification.again.gate", lambda tree, names: [Check("R-hat", 1.0, 1.01, True)])
-        patch.setattr("bayesperf.inference.infer.compile_model", lambda model: None)
-        patch.setattr("bayesperf.inference.infer._sample_until_passed", drawn)
+        patch.setattr("bayesperf.inference.infer.sample_until_passed", drawn)
         yield
 
 

@@ -119,6 +119,9 @@ def test_the_examples_run(document: Path, folder: Path, monkeypatch: pytest.Monk
                     assert code in ALLOWED.get(words[1], {0}), f"{where}: {' '.join(words)}"
 
 
+@pytest.mark.usefixtures(
+    "no_sampler"
+)  # Slow tests stand on what it replaces: this one notices at once when that moves.
 def test_every_mark_says_why_and_no_language_escapes() -> None:
     for document in DOCUMENTS:
         for block in blocks(document):

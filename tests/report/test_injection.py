@@ -138,6 +138,6 @@ def _heard(page: str, folder: Path) -> list[Any]:
     path = folder / "listener.html"
     path.write_text(page, encoding="utf-8")
     command = [str(BROWSER), *FLAGS, f"--user-data-dir={folder / 'browser'}", path.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     (text,) = re.findall(r'<pre id="heard">(.*?)</pre>', done.stdout, re.DOTALL)
     return [json.loads(line) for line in unescape(text).splitlines()]
