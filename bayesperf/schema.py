@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from bayesperf import corunners
 from bayesperf.columns import COLUMNS, SHAPE_COLUMNS, Column
 from bayesperf.errors import TableError, nearest_first
 
@@ -120,6 +121,8 @@ def _checked(table: pd.DataFrame, source: str, first_row: int, optional: frozens
             numbers, dtype = _check_column(columns[name], _SHAPES[name], False, source, first_row), columns[name].dtype
             # Counts stay counts, as they were given.
             columns[name] = columns[name] if isinstance(dtype, np.dtype) and dtype.kind in "iuf" else numbers
+    if "corunners" in columns:
+        columns["corunners"] = _in_one_spelling(columns, source, first_row)
     checked = pd.DataFrame(columns)
     _check_unique_ids(checked, source, first_row)
     _check_samples(checked, source, first_row)
@@ -280,6 +283,26 @@ def as_text(value: Any) -> str | None:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value).strip()
+
+
+def _in_one_spelling(columns: Mapping[str, Any], source: str, first_row: int) -> pd.Series:
+    """The column ``corunners`` with one label for one mix."""
+    values = columns["corunners"]
+    canonical: dict[str, str] = {}
+    for label in values.dropna().unique():
+        try:
+            canonical[label] = corunners.canonical(label)
+        except ValueError as error:
+            at = int(np.flatnonzero((values == label).to_numpy(bool))[0])
+            _fail(str(error), _BY_NAME["corunners"], source, first_row, at)
+    if all(label == spelled for label, spelled in canonical.items()):
+        return values
+    # Where each runs is told in the order of the shapes; without them, in that of the label.
+    told, shapes = (
+        columns.get(name, pd.Series(None, index=values.index)) for name in ("corunner_cpus", "corunner_shapes")
+    )
+    ordered = told.notna().to_numpy() & shapes.isna().to_numpy()
+    return values.map(canonical).astype(object).where(~ordered & values.notna().to_numpy(), values)
 
 
 def _check_unique_ids(table: pd.DataFrame, source: str, first_row: int) -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from bayesperf.collectives import COLLECTIVES, SENT_BETWEEN_TWO, bus_factor
 from bayesperf.configurations import records
+from bayesperf.model import Floats
 from bayesperf.report.basis import Bases
 from bayesperf.report.bottlenecks import undescribed, workload_columns
 from bayesperf.report.document import Collective, Interval, Slowdown, Unmodelled
@@ -33,8 +34,9 @@ _ALONE = (
 def slowdowns(profile: Profile, table: pd.DataFrame, bases: Bases, *, seed: int) -> list[Slowdown]:
     """Time beside co-runners over time alone, of every workload that was measured both ways.
 
-    The measured ratio is of the medians over processes, its bounds are the extremes over pairs of processes: with a
-    few processes each there is no honest interval.
+    Where the work was measured alone around its mixes (``alone_s``), each row has a ratio of its own: given are the
+    median and the extremes of those. Else the ratio is of the medians over processes, its bounds are the extremes over
+    pairs of processes: with a few processes each there is no honest interval.
     """
     if "corunners" not in table or table["corunners"].isna().all():
         return []
@@ -43,30 +45,44 @@ def slowdowns(profile: Profile, table: pd.DataFrame, bases: Bases, *, seed: int)
     alone = table["corunners"].isna().to_numpy()
     time = table["time_s"].to_numpy(float)
     solo = {int(code): alone & (group == code) for code in np.intersect1d(group[alone], group[~alone])}
-    beside = table[~alone & np.isin(group, list(solo))]
+    around = table["alone_s"].to_numpy(float, na_value=np.nan) if "alone_s" in table else np.full(len(table), np.nan)
+    beside = table[~alone & (np.isin(group, list(solo)) | np.isfinite(around))]
     entries: list[dict[str, Any]] = []
     pairs = []
     company = [name for name in ("corunners", "corunner_shapes") if name in beside]
     for _, rows in beside.groupby([*keys, *company], dropna=False, sort=False):
-        without = solo[int(group[rows.index[0]])]
-        here, there = rows["time_s"].to_numpy(float), time[without]
+        here, own = rows["time_s"].to_numpy(float), around[rows.index]
+        without = solo.get(int(group[rows.index[0]]))
+        if without is None or np.isfinite(own).all():
+            measured, without = _spread((here / own)[np.isfinite(own)]), np.zeros(len(table), dtype=bool)
+        else:
+            measured = _ratio(here, time[without])
         row = records(rows.head(1))[0]
         entries.append(
             {
                 "target": str(row["target"]),
                 "victim": configuration({**row, "corunners": None, "condition": None}),
                 "beside": str(row["corunners"]),
-                "measured": Interval(
-                    median=float(np.median(here) / np.median(there)),
-                    lower=float(here.min() / there.max()),
-                    upper=float(here.max() / there.min()),
-                ),
+                "measured": measured,
                 "basis": bases.of([*rows["measurement_id"], *table["measurement_id"].to_numpy()[without]]),
             }
         )
         pairs.append(rows.head(1))
     predicted = _predicted(profile, pd.concat(pairs) if pairs else beside, seed)
     return [Slowdown(**entry, predicted=ratio) for entry, ratio in zip(entries, predicted, strict=True)]
+
+
+def _spread(ratios: Floats) -> Interval:
+    return Interval(median=float(np.median(ratios)), lower=float(ratios.min()), upper=float(ratios.max()))
+
+
+def _ratio(here: Floats, there: Floats) -> Interval:
+    """Ratio of what was measured by different processes."""
+    return Interval(
+        median=float(np.median(here) / np.median(there)),
+        lower=float(here.min() / there.max()),
+        upper=float(here.max() / there.min()),
+    )
 
 
 def _predicted(profile: Profile, rows: pd.DataFrame, seed: int) -> list[Interval | None]:

@@ -18,6 +18,9 @@ __all__ = ["collectives", "contention"]
 MOST_VICTIMS, MOST_COMPANIONS = 16, 12
 """Rows and columns of a matrix; the table holds all."""
 
+FEWEST = 8
+"""Columns that a matrix is at least drawn as wide as: one of few would be blown up beside its neighbours."""
+
 _SHADES = LinearSegmentedColormap.from_list("slowdown", ["#ffffff", "#9aa5b1"])
 
 
@@ -42,18 +45,25 @@ def contention(entries: Sequence[Slowdown]) -> Figure | None:
             guess = f"\n[{entry.predicted.median:.2f}]" if entry.predicted else ""
             texts[at] = f"{entry.measured.median:.2f}{guess}"
     predicts = any(entry.predicted for entry in entries)
-    figure, axes = new_figure(1.9 + 0.62 * max(len(beside), 4), 1.5 + (0.42 if predicts else 0.3) * len(victims))
+    figure, axes = new_figure(1.9 + 0.62 * max(len(beside), FEWEST), 1.5 + (0.42 if predicts else 0.3) * len(victims))
     top = max(2.0, float(np.nanmax(grid)))
     axes.pcolormesh(np.log(np.maximum(grid, 1.0)), cmap=_SHADES, vmin=0, vmax=np.log(top), edgecolors="#c9cfd6", lw=0.6)
     for (row, column), text in texts.items():
         axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=7.5, color=INK)
     axes.set_xticks(np.arange(len(beside)) + 0.5, [short(b, 26) for b in beside], rotation=35, ha="right", fontsize=7.5)
-    axes.set_yticks(np.arange(len(victims)) + 0.5, [shortened(v, 38) for v in victims], fontsize=7.5)
+    axes.set_yticks(np.arange(len(victims)) + 0.5, [shortened(v, 38) for v in _telling(victims)], fontsize=7.5)
     axes.invert_yaxis()
     axes.grid(visible=False)
     axes.tick_params(length=0)
     axes.set_title("time beside / alone" + (", [predicted]" if predicts else ""))
     return figure
+
+
+def _telling(labels: Sequence[str]) -> list[str]:
+    """Labels less the parts that all of them have, such as one element type: a figure has little room."""
+    parts = [label.split(" \u00b7 ") for label in labels]
+    common = set.intersection(*map(set, parts)) if len(parts) > 1 else set()
+    return [" \u00b7 ".join([some[0], *(part for part in some[1:] if part not in common)]) for some in parts]
 
 
 @styled

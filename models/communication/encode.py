@@ -15,7 +15,7 @@ import pandas as pd
 
 from bayesperf.collectives import is_collective
 from bayesperf.configurations import configurations
-from bayesperf.errors import InputError
+from bayesperf.errors import InputError, TableError
 from bayesperf.model import Floats
 from bayesperf.models.common.observed import scatter_of
 from bayesperf.models.communication.coded import Codes, Encoded, Labels
@@ -24,6 +24,10 @@ from bayesperf.models.communication.physics import ABSENT, REDUCING, message_of,
 from bayesperf.models.communication.start import informed_members
 
 __all__ = ["code_rows", "described", "encode", "messages", "text"]
+
+
+LEAST_OF_RANKS, MOST_RANKS = 2, 1_000_000
+"""Numbers of ranks between which anything is sent; the largest machines have some hundred thousand."""
 
 
 def described(table: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
@@ -41,6 +45,13 @@ def described(table: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
     unknown = ~np.isfinite(_ranks(table))
     left_out["rows that do not say how many ranks took part (n_devices)"] = int(unknown.sum())
     table = table[~unknown]
+    _check_ranks(table)
+    single = _ranks(table) < LEAST_OF_RANKS
+    left_out["rows of one rank (n_devices = 1), which sends nothing"] = int(single.sum())
+    table = table[~single]
+    empty = (_column(table, "message_bytes") == 0) & table["op"].map(walks).to_numpy(bool)
+    left_out["collectives of nothing (message_bytes = 0), which libraries skip"] = int(empty.sum())
+    table = table[~empty]
     unknown = ~np.isfinite(_sizes(table))
     left_out["rows that say neither message_bytes nor bytes"] = int(unknown.sum())
     return table[~unknown].reset_index(drop=True), {what: n for what, n in left_out.items() if n}
@@ -68,7 +79,39 @@ def messages(table: pd.DataFrame) -> tuple[Floats, Floats]:
                 f"workload {lacking[0]} ({table['op'].iloc[lacking[0]]}) has no {what}: add the column; collectives "
                 "depend on the number of ranks and the bytes of a rank's larger buffer"
             )
+    _check_ranks(table)
+    # From one rank to another an empty message is sent all the same: it is latency.
+    empty = (sizes <= 0) & table["op"].map(walks).to_numpy(bool)
+    for at in np.flatnonzero((ranks < LEAST_OF_RANKS) | empty):
+        op, n, size = table["op"].iloc[at], ranks[at], sizes[at]
+        if n < LEAST_OF_RANKS:
+            raise InputError(
+                f"workload {at} ({op}) has n_devices = {n:g}: one rank sends nothing; give the number of ranks that "
+                "take part, at least 2"
+            )
+        raise InputError(
+            f"workload {at} ({op}) has message_bytes = {size:g}, a collective of nothing: give the bytes of a rank's "
+            "larger buffer, above 0"
+        )
     return sizes, ranks
+
+
+def _check_ranks(table: pd.DataFrame) -> None:
+    """Refuse what is no number of ranks.
+
+    Raises
+    ------
+    TableError
+        It is a fraction, or above `MOST_RANKS`: bytes, perhaps, in the wrong column.
+    """
+    ranks = _ranks(table)
+    for at in np.flatnonzero((ranks != np.round(ranks)) | (ranks > MOST_RANKS)):
+        if np.isfinite(ranks[at]):
+            raise TableError(
+                f"{ranks[at]:g} ranks of {table['op'].iloc[at]}: n_devices counts the ranks that take part, a whole "
+                f"number of at most {MOST_RANKS:,}; sizes belong into message_bytes",
+                source="table", row=int(at), column="n_devices",
+            )  # fmt: skip
 
 
 def _column(table: pd.DataFrame, name: str) -> Floats:

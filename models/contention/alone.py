@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesperf.configurations import KEYS, Configurations
+from bayesperf.configurations import Configurations
+from bayesperf.errors import InputError, TableError
 from bayesperf.model import Floats
+from bayesperf.models.common.labels import Index
 from bayesperf.models.roofline.priors import PRIORS
+from bayesperf.schema import validate, with_ids
 
-__all__ = ["CIRCUMSTANCES", "Alone", "Solo", "alone_around", "paired"]
+__all__ = ["BESIDE", "CIRCUMSTANCES", "Alone", "Solo", "alone_around", "alone_rows", "check_around", "paired"]
 
 CIRCUMSTANCES = ("campaign", "stack")
 """What the keys of victims end with."""
@@ -23,19 +26,38 @@ CIRCUMSTANCES = ("campaign", "stack")
 REPEAT, CAMPAIGN = float(np.exp(2 * PRIORS.repeat[0])), float(2 * np.exp(2 * PRIORS.campaign[0]))
 """Variances of log time between repeats, and between two campaigns, at the roofline's priors: to weigh by, no more."""
 
+BESIDE = ("corunners", "corunner_shapes", "corunner_cpus", "corunner_how")
+"""Columns that a row that runs alone has not."""
+
+_AROUND = {
+    "time_s": "alone_s", "time_se_s": "alone_se_s", "samples_s": "alone_samples_s",
+    "samples_iterations": "alone_samples_iterations",
+}  # fmt: skip
+"""Columns of a row, and those of the same work alone around it."""
+
 FAR = 3.0
 """Standard deviations from which another campaign measured something else."""
 
+DOUBTFUL, IMPOSSIBLE = 2.0, 100.0
+"""Ratios of two times of the same work alone: which a note tells of, and which no machine does (ms for s, say)."""
 
-def paired(table: pd.DataFrame) -> pd.DataFrame:
+
+def paired(table: pd.DataFrame, code: Index) -> pd.DataFrame:
     """Rows beside others with their times as they would be, had each alone taken what is typical of its repeats.
 
     Machines drift; what a mix costs shows beside the same work alone, in one process and at one time (``alone_s``).
     Configurations of which some row lacks that are left as they are, without it.
+
+    Parameters
+    ----------
+    table
+        Rows beside others.
+    code
+        Configuration of each, (row,).
     """
     if "alone_s" not in table:
         return table
-    keys = table.groupby([name for name in KEYS if name in table], dropna=False, sort=False).ngroup()
+    keys = pd.Series(code, index=table.index)
     log_alone = pd.Series(np.log(table["alone_s"].to_numpy(float, na_value=np.nan)), index=table.index)
     known = log_alone.notna().groupby(keys).transform("all")
     typical = np.exp(log_alone.groupby(keys).transform("median")).where(known)
@@ -46,6 +68,56 @@ def paired(table: pd.DataFrame) -> pd.DataFrame:
     ]
     error = time * np.hypot(relative[0], np.where(known, relative[1], 0.0))
     return table.assign(time_s=time, time_se_s=error, alone_s=typical)
+
+
+def alone_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """What rows beside others say of their victims alone (``alone_s``), as rows that ran alone, with ids of their own.
+
+    For tables of mixes in which nothing else ran alone: ``bp.concat([table, alone_rows(table)])`` can be fitted.
+
+    Raises
+    ------
+    InputError
+        No row has an ``alone_s``.
+    """
+    rows = table[table["alone_s"].notna()] if "alone_s" in table else table.iloc[:0]
+    if not len(rows):
+        raise InputError("no row has an alone_s, the time of the same work alone in seconds")
+    taken = {ours: rows[theirs] for ours, theirs in _AROUND.items() if theirs in rows}
+    kept = rows.drop(
+        columns=[name for name in (*BESIDE, *_AROUND, *_AROUND.values(), "measurement_id") if name in rows]
+    )
+    return with_ids(validate(kept.assign(**taken)), source="alone_s")
+
+
+def check_around(log_alone: Floats, log_around: Floats) -> list[str]:
+    """Notes on times alone around mixes that rows alone contradict.
+
+    Parameters
+    ----------
+    log_alone, log_around
+        Log seconds of the same work from rows alone, and from ``alone_s``, (configuration,); NaN where there is none.
+
+    Raises
+    ------
+    TableError
+        They are further apart than any machine drifts.
+    """
+    away = np.exp(np.abs(log_around - log_alone))
+    worst = int(np.argmax(np.nan_to_num(away))) if len(away) else 0
+    if len(away) and away[worst] >= IMPOSSIBLE:
+        there, here = np.exp(log_around[worst]), np.exp(log_alone[worst])
+        raise TableError(
+            f"{there:.3g} s alone, where a row without corunners says {here:.3g} s of the same work; both are seconds",
+            source="table", column="alone_s",
+        )  # fmt: skip
+    doubtful = int((away >= DOUBTFUL).sum())
+    if not doubtful:
+        return []
+    return [
+        f"{doubtful} mixes have an alone_s that differs by a factor of {DOUBTFUL:g} or more from what the same work "
+        "took in rows alone; slowdowns are relative to alone_s"
+    ]
 
 
 def alone_around(first: pd.DataFrame) -> Floats:

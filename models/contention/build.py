@@ -15,8 +15,8 @@ import pytensor.tensor as pt
 
 from bayesperf.models.common.cells import cells, level_spread
 from bayesperf.models.common.observed import Part, observe
-from bayesperf.models.contention.coded import Encoded
-from bayesperf.models.contention.levels import LEVELS, row_parameters, scale_of
+from bayesperf.models.contention.coded import Beside, Encoded
+from bayesperf.models.contention.levels import LEVELS, TAIL, row_parameters, scale_of
 from bayesperf.models.contention.physics import contend
 from bayesperf.models.contention.priors import PRIORS
 from bayesperf.models.roofline import build as roofline
@@ -25,9 +25,6 @@ __all__ = ["build", "build_contention"]
 
 ENOUGH = 6
 """Mixes or repeats from which a target's own scale is determined by them: it is sampled centred."""
-
-TAIL = 5.0
-"""Degrees of freedom of the noise beside others: of its own, so that the posterior factorises."""
 
 
 def build(encoded: Encoded) -> pm.Model:
@@ -60,8 +57,21 @@ def _observed(encoded: Encoded) -> Part:
     wrong = scale_of(pt, p, "pair", slowdown, beside.target)
     pair = pm.Normal("pair", 0.0, 1.0, dims="pairing")
     noise = scale_of(pt, p, "noise", slowdown, beside.target)
-    mean, variance = beside.base + slowdown + wrong * pair[beside.pair], noise**2 * beside.repeat_weight + beside.within
+    mean = beside.base + slowdown + wrong * pair[beside.pair] + _error_alone(p, beside)
+    variance = noise**2 * beside.repeat_weight + beside.within
     return Part(beside.ids, beside.log_time, mean, variance, beside.scatter, noise[beside.scatter.cell], TAIL)
+
+
+def _error_alone(p: dict[str, Any], beside: Beside) -> Any:
+    """Errors of times alone, (row,): of one measurement the same in all mixes that are compared with it."""
+    apart = beside.alone_known + beside.alone_weight > 0
+    if not apart.any():
+        return 0.0
+    pm.modelcontext(None).add_coords({"time_alone": np.arange(1 + beside.alone.max())})
+    error = pm.Normal("alone_error", 0.0, 1.0, dims="time_alone")
+    variance = pt.exp(2.0 * p["noise"][beside.target]) * beside.alone_weight + beside.alone_known
+    # The root of 0 has no gradient.
+    return pt.sqrt(pt.switch(apart, variance, 1.0)) * apart * error[beside.alone]
 
 
 def _informed(encoded: Encoded) -> dict[str, npt.NDArray[np.bool_]]:

@@ -10,8 +10,9 @@ import numpy as np
 from bayesperf.model import Floats
 from bayesperf.models.common.labels import Index
 from bayesperf.models.common.observed import Scatter
+from bayesperf.models.contention.catalogue import Catalogue
 from bayesperf.models.contention.demand import LEAST, Rates
-from bayesperf.models.contention.mixes import Catalogue, Places
+from bayesperf.models.contention.mixes import Places
 from bayesperf.models.contention.physics import RESOURCES, Mix
 from bayesperf.models.roofline.coded import Encoded as Solo
 
@@ -31,8 +32,13 @@ class Beside:
     log_time, base
         Log time beside the others, and alone, log seconds.
     within, repeat_weight
-        Variance of the difference of both that stems from inside processes; variance of it that repeats have, as a
-        share of that between two repeats.
+        Variance of the log time beside the others that stems from inside processes; variance of it that repeats have,
+        as a share of that between two repeats.
+    alone
+        Which measurement of the victim alone `base` is, a code: mixes that share it share its error.
+    alone_known, alone_weight
+        Of that measurement, what `within` and `repeat_weight` are of the other; 0 both where the victim was measured
+        around its mix, which has no error but its own.
     scatter
         What repeats tell; its cells are rows.
     ids
@@ -47,6 +53,9 @@ class Beside:
     base: Floats
     within: Floats
     repeat_weight: Floats
+    alone: Index
+    alone_known: Floats
+    alone_weight: Floats
     scatter: Scatter
     ids: list[list[str]]
 
@@ -67,10 +76,12 @@ class Encoded:
         Best rates, kernels measured alone, and where processes run.
     placed
         Targets of which every mix's processors are known.
+    paired
+        Targets of which most mixes were measured around: noise there is that of slowdowns.
     left_out
         How many rows, by reason.
     notes
-        What had to be assumed of aggressors.
+        What had to be assumed of aggressors, and what is doubtful about times alone.
     """
 
     solo: Solo
@@ -82,6 +93,7 @@ class Encoded:
     catalogue: Catalogue
     places: Mapping[str, Places]
     placed: frozenset[str]
+    paired: frozenset[str]
     left_out: Mapping[str, int]
     notes: tuple[str, ...]
 

@@ -8,7 +8,10 @@ from typing import Any
 from bayesperf.models.contention.physics import RESOURCES
 from bayesperf.models.contention.priors import PRIORS
 
-__all__ = ["LEVELS", "row_parameters", "scale_of"]
+__all__ = ["LEVELS", "TAIL", "row_parameters", "scale_of"]
+
+TAIL = 5.0
+"""Degrees of freedom of the noise beside others: of its own, so that the posterior factorises."""
 
 LEVELS: Mapping[str, tuple[tuple[float, float], float]] = {
     "turn_weight": (PRIORS.turn_weight, PRIORS.turn_weight_spread),

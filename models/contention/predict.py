@@ -11,19 +11,18 @@ import pandas as pd
 from bayesperf.configurations import records
 from bayesperf.model import Draws, Floats, Predicted, Request
 from bayesperf.models.common.labels import Index
+from bayesperf.models.contention.alone import BESIDE
+from bayesperf.models.contention.catalogue import shape_of
 from bayesperf.models.contention.coded import Encoded
 from bayesperf.models.contention.encode import kernel_of, pair_names
 from bayesperf.models.contention.levels import LEVELS, row_parameters, scale_of
-from bayesperf.models.contention.mixes import Member, code_mixes, cpus_in, members_of, shape_of
+from bayesperf.models.contention.mixes import Member, code_mixes, cpus_in, members_of
 from bayesperf.models.contention.physics import Mix, contend
 from bayesperf.models.roofline import Roofline
 from bayesperf.models.roofline.encode import footprint
 from bayesperf.models.roofline.physics import ABSENT
 
 __all__ = ["Slowdowns", "predict", "slowdowns"]
-
-ALONE = ("corunners", "corunner_shapes", "corunner_cpus", "corunner_how")
-"""Columns that a row that runs alone has not."""
 
 PORTION = 200_000
 """Draws times rows times members times members that are worked on at a time."""
@@ -40,7 +39,11 @@ class Slowdowns:
     wrong
         Scale of that error where the pair was not measured, else 0.
     noise
-        Scale of the difference between repeats.
+        Scale of the difference between repeats: of slowdowns where the fitted ones were measured around their mixes,
+        else of times beside others.
+    alone
+        Scale of what is to be added for the time alone, where a slowdown is a ratio of two measurements; 0 where
+        `noise` holds it.
     notes
         What had to be assumed.
     """
@@ -48,6 +51,7 @@ class Slowdowns:
     log: Floats
     wrong: Floats
     noise: Floats
+    alone: Floats
     notes: tuple[str, ...]
 
 
@@ -61,7 +65,7 @@ def predict(
 ) -> Predicted:
     """See `bayesperf.model.PerformanceModel.predict`."""
     workloads = workloads.reset_index(drop=True)
-    victims = workloads.drop(columns=[name for name in ALONE if name in workloads])
+    victims = workloads.drop(columns=[name for name in BESIDE if name in workloads])
     alone = Roofline().predict(encoded.solo, draws, victims, request, targets, rng)
     beside = _beside(workloads)
     if not beside.any():
@@ -72,7 +76,9 @@ def predict(
     slow[:, rows] = found.log
     misfit, repeat = alone.misfit.copy(), alone.repeat.copy()
     misfit[:, rows] = np.hypot(misfit[:, rows], found.wrong)
-    repeat[:, rows] = np.hypot(repeat[:, rows], found.noise)
+    # A time beside others is one alone times a slowdown where the noise is of slowdowns; else that noise is of it.
+    ratios, single = np.hypot(repeat[:, rows], found.noise), np.maximum(repeat[:, rows], found.noise)
+    repeat[:, rows] = np.where(found.alone > 0, single, ratios)
     lost = np.where(slow > 0, alone.log_time + np.log(np.maximum(np.expm1(slow), 1e-300)), ABSENT)
     shares = {name: np.asarray(share) * np.exp(-np.maximum(slow, 0.0)) for name, share in alone.shares.items()}
     return replace(
@@ -122,9 +128,11 @@ def slowdowns(
     log = _contended(p, target, op, mix)
     wrong = scale_of(np, p, "pair", log, target)
     noise = scale_of(np, p, "noise", log, target)
+    apart = np.array([name not in encoded.paired for name in targets])
     known = pair >= 0
     log = log + np.where(known, wrong * p["pair"][:, np.where(known, pair, 0)], 0.0)
-    return Slowdowns(log, np.where(known, 0.0, wrong), noise, tuple(dict.fromkeys(notes)))
+    alone = np.where(apart, scale_of(np, p, "noise", 0.0 * log, target), 0.0)
+    return Slowdowns(log, np.where(known, 0.0, wrong), noise, alone, tuple(dict.fromkeys(notes)))
 
 
 def _contended(p: Draws, target: Index, op: Index, mix: Mix) -> Floats:

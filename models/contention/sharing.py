@@ -2,7 +2,7 @@
 
 Taking turns costs the sum of the others' turns, whatever they do: a slowdown of ``1 + w n``. Sharing costs only what is
 asked for twice: a partner that uses what one leaves costs nothing. Equal saturating partners give n either way, so only
-rows beside complementary ones are looked at, and without them the verdict is undecided whatever the numbers say.
+rows beside complementary ones decide, and without them the verdict is undecided whatever the numbers say.
 """
 
 from __future__ import annotations
@@ -109,14 +109,15 @@ def compare(target: str, mix: Mix, log_slowdown: Floats, scatter: Floats) -> Sha
     others = mix.others[:, 0].sum(axis=1)
     turns = np.log1p(others)
     shared = contend(np, _plain(len(others), mix.count.shape[1]), mix).total[0]
-    telling = np.flatnonzero((turns - shared > APART) & (_alike(mix) < ALIKE))
-    if not len(telling):
+    tells = (turns - shared > APART) & (_alike(mix) < ALIKE)
+    if not tells.any():
         return Sharing(target, 0.5, "undecided", len(others), 0)
-    explanations = _slicing(others[telling]), _sharing(_part(mix, telling))
-    evidence = [_evidence(mean, log_slowdown[telling], spread * scatter[telling]) for mean, spread in explanations]
+    evidence = [
+        _evidence(mean, log_slowdown, spread * scatter, tells) for mean, spread in (_slicing(others), _sharing(mix))
+    ]
     slicing = float(1.0 / (1.0 + np.exp(np.clip(evidence[1] - evidence[0], -50.0, 50.0))))
     verdict = "slicing" if slicing >= CERTAIN else "sharing" if slicing <= 1.0 - CERTAIN else "undecided"
-    return Sharing(target, slicing, verdict, len(others), len(telling))
+    return Sharing(target, slicing, verdict, len(others), int(tells.sum()))
 
 
 def _alike(mix: Mix) -> Floats:
@@ -127,10 +128,15 @@ def _alike(mix: Mix) -> Floats:
     return np.asarray((victim * others).sum(axis=1) / np.maximum(size, 1e-12))
 
 
-def _evidence(mean: Floats, log_slowdown: Floats, noise: Floats) -> float:
-    """Log marginal likelihood of an explanation's predictions, and noise, (draw, row) each."""
+def _evidence(mean: Floats, log_slowdown: Floats, noise: Floats, tells: np.ndarray) -> float:
+    """Log likelihood of the rows that tell, given the others, under an explanation's predictions, (draw, row).
+
+    Equal partners prove neither, but they say how much each explanation's resource holds and loses: complementary ones
+    are judged by what follows from that, not by all that is possible anywhere.
+    """
     scale = np.sqrt(noise**2 + (np.exp(PRIORS.pair_slope[0]) * mean) ** 2)
-    return float(logsumexp(t.logpdf(log_slowdown, TAIL, mean, scale).sum(axis=1)) - np.log(len(mean)))
+    log = t.logpdf(log_slowdown, TAIL, mean, scale)
+    return float(logsumexp(log.sum(axis=1)) - logsumexp(log[:, ~tells].sum(axis=1)))
 
 
 def _points(dimensions: int) -> Floats:

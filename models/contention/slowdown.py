@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pandas as pd
 
+from bayesperf.configurations import records
 from bayesperf.errors import InputError
 from bayesperf.model import Draws, Floats, Request
+from bayesperf.models.contention.alone import BESIDE
+from bayesperf.models.contention.catalogue import shape_of
 from bayesperf.models.contention.coded import Encoded
-from bayesperf.models.contention.predict import ALONE, slowdowns
+from bayesperf.models.contention.levels import TAIL
+from bayesperf.models.contention.predict import slowdowns
 from bayesperf.models.roofline import Roofline
 from bayesperf.schema import validate_workloads
 
@@ -84,16 +88,22 @@ def slowdown(
         if name not in table or table[name].isna().any():
             raise InputError(f"slowdowns need the column {name!r} in every row")
     rng, chosen = np.random.default_rng(seed), profile.draws(limit=draws)
-    victims = table.drop(columns=[name for name in ALONE if name in table])
-    alone = Roofline().predict(encoded.solo, chosen, victims, Request(effect="none"), profile.spec_sheets, rng)
-    found = slowdowns(encoded, chosen, table, np.median(alone.log_time, axis=0), rng)
-    scale = np.sqrt(2.0 * found.noise**2 + np.asarray(error, dtype=float) ** 2)  # Both times are measurements.
-    values = _with_noise(found.log, found.wrong, scale, np.asarray(alone.tail), rng)
+    found = slowdowns(encoded, chosen, table, _log_alone(profile, encoded, chosen, table, rng), rng)
+    scale = np.sqrt(found.noise**2 + found.alone**2 + np.asarray(error, dtype=float) ** 2)
+    noise = scale * rng.standard_t(TAIL, size=scale.shape)
+    values = np.exp(found.log + found.wrong * rng.standard_normal(found.log.shape) + noise)
     tail = (1.0 - interval) / 2.0
     lower, median, upper = np.quantile(values, [tail, 0.5, 1.0 - tail], axis=0)
     return table.assign(slowdown=median, slowdown_lower=lower, slowdown_upper=upper)
 
 
-def _with_noise(log: Floats, wrong: Floats, scale: Floats, tail: Floats, rng: np.random.Generator) -> Floats:
-    noise = scale * rng.standard_t(tail[:, None], size=log.shape)
-    return np.asarray(np.exp(log + wrong * rng.standard_normal(log.shape) + noise))
+def _log_alone(profile: Fit, encoded: Encoded, draws: Draws, table: pd.DataFrame, rng: np.random.Generator) -> Floats:
+    """Log time that each is expected to take alone, (row,): by the roofline, NaN of those that were measured alone."""
+    lacking = np.array([encoded.catalogue.exact(row["target"], shape_of(row)) is None for row in records(table)])
+    found = np.full(len(table), np.nan)
+    if lacking.any():
+        victims = table[lacking].drop(columns=[name for name in BESIDE if name in table]).reset_index(drop=True)
+        request = Request(effect="none")
+        alone = Roofline().predict(encoded.solo, draws, victims, request, profile.spec_sheets, rng)
+        found[lacking] = np.median(alone.log_time, axis=0)
+    return found

@@ -8,7 +8,9 @@
 - ``vidur``: all-reduce and send-receive between GPUs and between nodes, at most `ROWS` rows of each fabric, collective
   and number of ranks; the same number held out;
 - ``own``: a table of this machine, ``--table FILE`` of `bayesperf measure --suite collectives`, a third of the sizes of
-  each collective held out.
+  each collective held out;
+- ``calibration``: `--simulations` data sets drawn from the prior of two collectives at two numbers of ranks and four
+  sizes; ranks of the truth among posterior draws, simultaneous bands (Holm over all parameters).
 
 Errors are of predictive medians in the measured campaign, for messages of 64 KiB and more. The last line says whether
 the limits were met (sizes: error at most 10 %, 90 % intervals cover 85 to 95 %; ranks: error at most 10 %); exit code 1
@@ -18,6 +20,7 @@ if not.
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,13 +31,13 @@ from rich.console import Console
 from rich.table import Table
 
 import bayesperf as bp
-from bayesperf.schema import is_excluded
+from bayesperf.schema import is_excluded, validate, with_ids
 from bayesperf.validation.scores import baseline
 
 LEAST_BYTES = 65_536
 ROWS = 40
 PROBABILITY = 0.9
-PARTS = ("sizes", "ranks", "vidur", "own")
+PARTS = ("sizes", "ranks", "vidur", "own", "calibration")
 
 
 def main() -> None:
@@ -47,9 +50,13 @@ def main() -> None:
         "--seeds", nargs="+", type=int, default=[0, 1, 2], help="seeds of the splits and of the sampler"
     )
     parser.add_argument("--draws", type=int, default=500, help="draws and tuning steps per chain")
+    parser.add_argument("--simulations", type=int, default=400, help="data sets of the part `calibration`")
     options = parser.parse_args()
     failed: list[str] = []
     for part in options.parts:
+        if part == "calibration":
+            failed += [f"calibration: {name} outside its band" for name in calibration(options.simulations)]
+            continue
         table = load(part, options.table)
         if options.targets:
             table = table[table["target"].isin(options.targets)].reset_index(drop=True)
@@ -111,6 +118,28 @@ def by_own_size(table: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, pd.DataFr
         if len(sizes):
             out |= table.index.isin(rows.index[rows["message_bytes"] == rng.choice(sizes)])
     return table[~out], table[out]
+
+
+def design() -> pd.DataFrame:
+    """A small design, of which calibration replaces the times: two collectives, twice each."""
+    cases = itertools.product(("all_reduce", "all_gather"), (2, 4), (1e3, 3e4, 1e6, 3e7), (0, 1))
+    rows = [
+        {
+            "target": "node", "op": op, "dtype": "float32", "flops": 0.0, "bytes": 2 * size, "message_bytes": size,
+            "n_devices": n, "campaign": "monday", "process": str(again),
+            "time_s": (1e-5 + size / 1e11) * (1.0 + 0.03 * again),
+        }
+        for op, n, size, again in cases
+    ]  # fmt: skip
+    return with_ids(validate(pd.DataFrame(rows)), source="design")
+
+
+def calibration(simulations: int) -> list[str]:
+    """Print how well what the prior draws is recovered, and name what leaves its band."""
+    found = bp.checks.sbc("communication", design(), simulations=simulations, draws=200, tune=400, seed=17)
+    print(f"calibration: {simulations} data sets, {found.divergent} with a divergence, {len(found.table)} parameters")
+    print(found.table.sort_values("p").head(8).to_string(index=False), flush=True)
+    return found.failed(0.01)
 
 
 SPLITS = {"sizes": by_size, "ranks": by_ranks, "vidur": by_row, "own": by_own_size}

@@ -169,6 +169,23 @@ def test_slowdowns_are_of_the_same_workload_alone(table: pd.DataFrame, make_prof
     assert company.slowdowns(profile, table, bases_of(table), seed=0) == []
 
 
+def test_slowdowns_are_of_the_same_work_around_the_mix_where_that_was_measured(
+    table: pd.DataFrame, make_profile: Make
+) -> None:
+    rows = beside(table, 1.5)
+    drift = rows["corunners"].notna()
+    rows.loc[drift, "time_s"] *= 2.0
+    rows["alone_s"] = (rows["time_s"] / 1.5).where(drift)
+    profile = make_profile(table, predicts_corunners=False)
+    (found,) = company.slowdowns(profile, rows, bases_of(rows), seed=0)
+    assert found.measured.lower == pytest.approx(1.5)
+    assert found.measured.upper == pytest.approx(1.5)
+    assert found.basis.measurements == 3
+    # Nobody else need have measured it alone.
+    (alone,) = company.slowdowns(profile, rows[drift].reset_index(drop=True), bases_of(rows), seed=0)
+    assert alone.measured.median == pytest.approx(1.5)
+
+
 def test_collectives_have_their_bus_bandwidth() -> None:
     base = {"target": "t", "op": "all_reduce", "flops": 0.0, "bytes": 2.0, "n_devices": 4.0, "campaign": "monday"}
     table = pd.DataFrame(

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from bayesperf.collectives import traffic
-from bayesperf.errors import InputError
+from bayesperf.errors import InputError, TableError
 from bayesperf.models.communication import Communication
-from bayesperf.models.communication.encode import encode
+from bayesperf.models.communication.encode import encode, messages
 from bayesperf.schema import validate, with_ids
 from tests.messages import messages_table
 from tests.tables import roofline_table
@@ -57,7 +57,7 @@ def test_a_message_without_ranks_has_two_ends() -> None:
 
 
 def test_an_empty_message_is_latency() -> None:
-    encoded = encode(_rows(message_bytes=[0.0, 8.0], bytes=[0.0, 16.0]))
+    encoded = encode(_rows(op="send_recv", message_bytes=[0.0, 8.0], bytes=[0.0, 16.0]))
     assert np.isfinite(encoded.codes.log_message).all()
     assert encoded.codes.log_message[0] < -70
 
@@ -82,3 +82,21 @@ def test_caveats_name_what_the_table_cannot_teach() -> None:
     said = " ".join(Communication().caveats(encode(messages_table(1, sizes=(64.0, 128.0)))))
     assert "large enough to show the bandwidth" in said
     assert "show the latency" not in said
+
+
+def test_one_rank_and_collectives_of_nothing_are_left_out_and_refused_to_predict() -> None:
+    sent = {"message_bytes": [0.0, 1024.0]}
+    assert encode(_rows(**sent)).left_out == {"collectives of nothing (message_bytes = 0), which libraries skip": 1}
+    (reason,) = encode(_rows(n_devices=[1.0, 2.0])).left_out
+    assert "one rank" in reason
+    with pytest.raises(InputError, match="one rank sends nothing"):
+        messages(_rows(n_devices=1))
+    with pytest.raises(InputError, match="above 0"):
+        messages(_rows(**sent))
+
+
+@pytest.mark.parametrize("ranks", [2.5, 1e9])
+def test_what_is_no_number_of_ranks_is_refused(ranks: float) -> None:
+    for read in (encode, messages):
+        with pytest.raises(TableError, match="n_devices"):
+            read(_rows(n_devices=[2.0, ranks]))

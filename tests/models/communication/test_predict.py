@@ -112,7 +112,7 @@ def test_quantities_are_what_their_names_say(fitted: Fitted) -> None:
     _, encoded, draws, _ = fitted
     found = {(q.name, q.target, q.label): q for q in Communication().quantities(encoded, draws)}
     latency = found["message_latency", "a", "all_gather, 2 ranks"]
-    small = fitted[0].iloc[[0]].assign(target="a", op="all_gather", n_devices=2, message_bytes=0.0)
+    small = fitted[0].iloc[[0]].assign(target="a", op="all_gather", n_devices=2, message_bytes=1.0)
     effect = Request(effect="none")
     np.testing.assert_allclose(
         np.median(latency.draws), np.exp(np.median(_predict(fitted, small, effect).log_time)), rtol=0.1

@@ -53,7 +53,8 @@ def test_campaigns_that_agree_steady_each_other() -> None:
     # An error of one standard deviation is shared out among all three.
     assert np.all((wrong[day == 1] > 0.94) & (wrong[day == 1] < 0.99))
     assert np.all((wrong[day != 1] > 0.96) & (wrong[day != 1] < 0.99))
-    assert np.all(beside.within < 0.1**2 + 0.1**2 / 2)
+    assert np.all(beside.within < 1.01 * 0.1**2)
+    assert np.all(beside.alone_known < 0.1**2 / 2)
 
 
 def _slowdowns(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -88,7 +89,8 @@ def test_repeats_become_one_row_with_their_scatter() -> None:
     beside = encode(twice, None).beside
     assert len(beside.log_time) == len(PAIRS)
     np.testing.assert_allclose(beside.scatter.square, np.log(1.02) ** 2 / 2, rtol=1e-6)
-    np.testing.assert_allclose(beside.repeat_weight, 1.0)
+    np.testing.assert_allclose(beside.repeat_weight, 0.5)
+    np.testing.assert_allclose(beside.alone_weight, 0.5)
 
 
 def test_placed_targets_are_known_by_their_columns() -> None:

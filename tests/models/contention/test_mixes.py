@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from _contention import KERNELS, Target, table
 
 from bayesperf.errors import TableError
+from bayesperf.models.contention.catalogue import Catalogue, shape_of
 from bayesperf.models.contention.demand import Kernel, rates_of
-from bayesperf.models.contention.mixes import Catalogue, Places, code_mixes, corunners_of, cpus_in, members_of, shape_of
+from bayesperf.models.contention.encode import encode
+from bayesperf.models.contention.mixes import Places, code_mixes, corunners_of, cpus_in, members_of
+from bayesperf.schema import validate, with_ids
 
 TRIAD = Kernel("stream_triad", "float32", 2e5, 1.2e6, 1.2e6, np.log(1e-4), 1.0)
 SMALL = Kernel("stream_triad", "float32", 2e3, 1.2e4, 1.2e4, np.log(1e-6), 1.0)
@@ -31,16 +35,57 @@ def catalogue() -> Catalogue:
         ("llama 7b decode", {"llama 7b decode": 1}),
         ("a:1 + a:1", {"a": 2}),
         ("a : 2", {"a": 2}),
+        ("2 x a, b", {"a": 2, "b": 1}),
+        ("3*a", {"a": 3}),
+        ("3x3conv", {"3x3conv": 1}),
     ],
 )
 def test_labels(label: str, counts: dict[str, int]) -> None:
     assert corunners_of(label) == counts
 
 
-@pytest.mark.parametrize("label", ["matmul:", ":2", "matmul:0", "matmul:two", "a:1++b:1", "a:²", "a:1000000000"])
+@pytest.mark.parametrize(
+    "label", ["matmul:", ":2", "matmul:0", "matmul:two", "a:1++b:1", "a:²", "a:1000000000", "none", "2", "True"]
+)
 def test_bad_labels_are_refused_by_column(label: str) -> None:
     with pytest.raises(TableError, match="corunners"):
         corunners_of(label)
+
+
+def test_one_mix_has_one_name() -> None:
+    rows = table(Target("box"), [KERNELS[:2]], 1, noise=0.0, campaigns=1).drop(columns="measurement_id")
+    beside = rows[rows["corunners"].notna()]
+    said = ["a:1+b:2", "b:2+a", "2 x b, a:1", "b:1+a+b"]
+    spelled = pd.concat([rows, *(beside.assign(corunners=label) for label in said)], ignore_index=True)
+    found = validate(spelled)["corunners"]
+    assert set(found.dropna()) == {"stream_triad:1", "a:1+b:2"}
+    assert encode(with_ids(validate(spelled), source="test"), None).pairs[1].count("a:1+b:2") == 1
+    # Without shapes, processors are told in the order of the label.
+    placed = validate(spelled.assign(corunner_cpus="0; 1; 2"))["corunners"]
+    assert list(placed[-3:]) == said[1:]
+    with pytest.raises(TableError, match=r"row \d+, column corunners.*empty"):
+        validate(spelled.assign(corunners="none"))
+
+
+@pytest.mark.parametrize(
+    ("label", "shapes", "says"),
+    [
+        ("matmul:3", "op=stream_triad elements=5", "not in corunners"),
+        ("stream_triad:3", "op=stream_triad elements=5; op=stream_triad elements=6", "equally many"),
+        ("stream_triad:1", "100 elements", "write op="),
+    ],
+)
+def test_shapes_that_contradict_the_label_are_refused(catalogue: Catalogue, label: str, shapes: str, says: str) -> None:
+    with pytest.raises(TableError, match=says):
+        members_of("a", {"corunners": label, "corunner_shapes": shapes}, catalogue, None)
+
+
+def test_an_aggressor_of_another_target_is_told(catalogue: Catalogue) -> None:
+    row = {"corunners": "stream_triad:1", "corunner_shapes": "op=stream_triad dtype=float32 elements=1000"}
+    (member,), (note,) = members_of("b", row, catalogue, None)
+    assert member.kernel.bytes == SMALL.bytes
+    assert np.isnan(member.kernel.log_time)
+    assert "not measured alone on b" in note
 
 
 def test_shapes_name_the_kernel_and_processors_its_place(catalogue: Catalogue) -> None:
@@ -71,6 +116,7 @@ def test_without_shapes_the_average_of_the_operation_and_a_note(catalogue: Catal
     (unknown,), (note,) = members_of("a", {"corunners": "fortnite:1"}, catalogue, None)
     assert np.isnan(unknown.kernel.flops)
     assert "half" in note
+    assert SMALL.working_set < unknown.kernel.working_set < TRIAD.working_set
 
 
 def test_a_probe_s_shape_that_was_not_measured_is_known_by_formula(catalogue: Catalogue) -> None:

@@ -31,6 +31,15 @@ def test_equal_saturating_partners_are_undecided(turns: bool) -> None:
     assert "measure" in said
 
 
+def test_equal_partners_say_what_complementary_ones_should_cost() -> None:
+    """Sharing that costs a third: by the prior alone it could be either, beside what equal ones lose it could not."""
+    kernels = [Kernel("matmul", 1.0, 0.29), Kernel("stream_triad", 0.05, 1.0)]
+    target = Target("box", loss=0.18)
+    assert 1.3 < target.slowdown(kernels) < 1.5
+    (found,) = sharing_of(encode(table(target, list(pairs(kernels)), 1, noise=0.045), None))
+    assert found.verdict == "sharing"
+
+
 @pytest.mark.parametrize(("sigma", "kappa"), [(1.0, 0.0), (0.1, 0.0), (0.5, 0.1)])
 def test_the_law_of_equal_processes_is_found_again(sigma: float, kappa: float) -> None:
     class Law(Target):
