@@ -13,8 +13,8 @@ the operation in it that decides how it runs, the first of these that it holds:
 7. ``arg_reduce``: a reduction of several arrays at once, as of values with their positions; ``reduce_window``: over
    windows, as in pooling and cumulative sums; ``reduce``: any other along the dimension that lies together in memory;
    ``reduce_columns``: across it
-8. ``piecewise``: values put together from pieces (``concatenate``, ``pad``) inside of a fusion, with or without
-   arithmetic: which piece is decided value by value, and loops with such a choice are not vectorised;
+8. ``piecewise``: values put together from pieces inside of a fusion (``concatenate``, or ``pad`` with arithmetic):
+   which piece is decided value by value, and loops with such a choice are not vectorised; a frame alone is copied;
    ``elementwise``: any other arithmetic on values
 9. ``strided_read``: values taken out of a strided slice; ``transpose``: moved so that others lie together in memory;
    ``stream_copy``: moved or converted in any other way
@@ -73,7 +73,8 @@ def family_of(instruction: Instruction, body: Computation, content: Content) -> 
         return slug(content.unknown[0])
     if content.opcodes.keys() & {"reduce", "reduce-window", "select-and-scatter", "map"}:
         return _by_reduction(body, content)
-    if content.opcodes.keys() & {"concatenate", "pad"} and instruction.opcode == "fusion":
+    pieces = "concatenate" in content.opcodes or ("pad" in content.opcodes and content.tally.flops > 0)
+    if pieces and instruction.opcode == "fusion":
         return "piecewise"
     if content.tally.flops > 0 and content.opcodes.keys() & (ARITHMETIC | FUNCTIONS | LOGIC):
         return "elementwise"

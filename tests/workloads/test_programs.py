@@ -248,6 +248,11 @@ def test_names_say_how_a_kernel_goes_through_memory(fn: Callable[[Any], Any], op
     assert table[table["op"] != "stream_copy"].sort_values("bytes")["op"].iloc[-1] == op
 
 
+def test_a_frame_is_copied_and_put_together_only_where_it_is_computed_with() -> None:
+    assert bp.workload(lambda x: jnp.pad(x, 1), array(128, 256))["op"].tolist() == ["stream_copy"]
+    assert bp.workload(lambda x: jnp.pad(x * x, 1), array(128, 256))["op"].tolist() == ["piecewise"]
+
+
 def test_functions_without_an_instruction_are_counted_by_name() -> None:
     (row,) = bp.workload(lambda x: jnp.exp(x) * x + jnp.sqrt(x), array(N)).to_dict(orient="records")
     assert (row["function"], row["function_values"], row["transcendentals"]) == ("exp", N, 2 * N)
