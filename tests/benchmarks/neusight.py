@@ -18,19 +18,16 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
-from rich.table import Table
+from _heldout import fit_rows, sample_rows, score, show, split_by_shape
 
 import bayesperf as bp
 from bayesperf.datasets import load, targets
 from bayesperf.validation.result import Validation
-from bayesperf.validation.scores import baseline
 
 OPS = ["linear", "bmm", "softmax", "layer_norm", "elementwise"]
 MATMUL = {"linear", "bmm"}
 SHAPE = ["op", "function", "batch", "m", "n", "k", "rows", "cols"]
 FITTED, HELD, FEW = 100, 150, 20
-PROBABILITY = 0.9
 
 
 def main() -> None:
@@ -70,87 +67,18 @@ def run(table: pd.DataFrame, sheets: pd.DataFrame, seed: int, options: argparse.
 
 def split(table: pd.DataFrame, rows: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rows to fit and rows held out, at most `rows` and `HELD` per target and operation; no shape is in both."""
-    rng = np.random.default_rng(seed)
-    shape = pd.util.hash_pandas_object(table[[c for c in SHAPE if c in table]].astype(str), index=False)
-    codes, uniques = pd.factorize(shape)
-    held = (rng.random(len(uniques)) < 0.5)[codes]
+    held = split_by_shape(table, SHAPE, seed)
     return sample(table[~held], rows, seed), sample(table[held], HELD, seed)
 
 
 def sample(table: pd.DataFrame, rows: int, seed: int) -> pd.DataFrame:
     """At most `rows` per target and operation."""
-    parts = [
-        part.sample(min(rows, len(part)), random_state=seed) for _, part in table.groupby(["target", "op"], sort=True)
-    ]
-    return pd.concat(parts, ignore_index=True)
+    return sample_rows(table, ["target", "op"], rows, seed)
 
 
 def fit(rows: pd.DataFrame, sheets: pd.DataFrame, seed: int, options: argparse.Namespace) -> bp.Profile:
-    """Fit, and say when the gate failed."""
-    draws, attempts = options.draws, options.attempts
-    profile = bp.fit(rows.assign(role="fit"), targets=sheets, draws=draws, tune=draws, seed=seed, attempts=attempts)
-    print(f"{len(rows)} rows fitted, converged: {profile.converged}", flush=True)
-    for check in profile.gate:
-        if not check.passed:
-            print(f"gate: {check.name} {check.value:.4g} (limit {check.limit:.4g}) at {check.where}")
-    return profile
-
-
-def score(profile: bp.Profile, rows: pd.DataFrame, campaign: str) -> pd.DataFrame:
-    """Each held-out row with its prediction: error of the median, whether inside, interval score, baseline's score."""
-    parts = []
-    for target, part in rows.groupby("target"):
-        part = part.reset_index(drop=True)
-        own = part["campaign"].iloc[0] if campaign == "own" else None
-        prediction = profile.predict(part, campaign=own, allow_unconverged=True, draws=1000)
-        lower, upper = np.log(prediction.interval(PROBABILITY).values)
-        median, y = np.log(prediction.median().values), np.log(part["time_s"].to_numpy())
-        centre, spread = baseline(profile.table, part)
-        parts.append(
-            part.assign(
-                error=np.abs(np.exp(median - y) - 1.0),
-                signed=y - median,
-                inside=(y >= lower) & (y <= upper),
-                half=0.5 * (upper - lower),
-                score=interval_score(y, lower, upper),
-                baseline=interval_score(y, centre - 1.645 * spread, centre + 1.645 * spread),
-                shift_low=np.quantile(device_shift(prediction, y), 0.05),
-                shift_high=np.quantile(device_shift(prediction, y), 0.95),
-                target=target,
-            )
-        )
-    return pd.concat(parts, ignore_index=True)
-
-
-def device_shift(prediction: object, y: np.ndarray) -> np.ndarray:
-    """Mean log residual of a device under each draw: it is predicted when 0 lies inside its 90 % range."""
-    return np.asarray((y[None, :] - prediction.parts.log_time).mean(axis=1))  # type: ignore[attr-defined]
-
-
-def interval_score(y: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Interval score of log time; lower is better (Gneiting and Raftery, 2007)."""
-    alpha = 1.0 - PROBABILITY
-    return np.asarray((upper - lower) + 2 / alpha * (np.maximum(lower - y, 0) + np.maximum(y - upper, 0)))
-
-
-def show(title: str, rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Print one line per group."""
-    grouped = rows.groupby(by)
-    summary = grouped.agg(
-        rows=("error", "size"), mape=("error", "mean"), coverage=("inside", "mean"), half=("half", "median"),
-        shift=("signed", "mean"), score=("score", "mean"), baseline=("baseline", "mean"),
-    )  # fmt: skip
-    view = Table(title=title)
-    for name in [*by, *summary.columns]:
-        view.add_column(name, justify="left" if name in by else "right")
-    for key, line in summary.iterrows():
-        labels = key if isinstance(key, tuple) else (key,)
-        view.add_row(
-            *map(str, labels), f"{line['rows']:.0f}", f"{100 * line['mape']:.1f} %", f"{line['coverage']:.3f}",
-            f"x{np.exp(line['half']):.2f}", f"{line['shift']:+.3f}", f"{line['score']:.3f}", f"{line['baseline']:.3f}",
-        )  # fmt: skip
-    Console(width=120).print(view)
-    return summary
+    """Fit as the options say."""
+    return fit_rows(rows, sheets, draws=options.draws, attempts=options.attempts, seed=seed)
 
 
 def judge_seen(rows: pd.DataFrame, seed: int) -> Iterator[str]:
