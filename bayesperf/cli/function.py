@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -54,28 +57,56 @@ def load_function(name: str) -> tuple[Callable[..., Any], Sequence[Any], Mapping
     Raises
     ------
     InputError
-        No such module or callable, or it returns something else.
+        No such module or callable, it takes arguments, raises something or returns something else.
     """
     module_name, attribute = check_name(name)
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise
-        raise InputError(f"--function {name}: no module named {module_name!r} here or among the installed") from error
+    module = _users(name, lambda: _imported(name, module_name))
     make = getattr(module, attribute, None)
     if not callable(make):
         raise InputError(f"--function {name}: module {module_name!r} has no callable {attribute!r}")
-    made = make()
+    if _needs_arguments(make):
+        raise InputError(f"--function {name}: {attribute}() takes arguments; {SHAPE}")
+    made = _users(name, make)
     if not (isinstance(made, tuple) and len(made) in (2, 3) and callable(made[0])):
         raise InputError(f"--function {name}: {attribute}() returns {type(made).__name__}; {SHAPE}")
     fn, args, kwargs = (*made, {}) if len(made) == 2 else made
     if not isinstance(args, tuple | list) or not isinstance(kwargs, Mapping):
         raise InputError(f"--function {name}: {attribute}() returns (fn, args), args being a tuple of arguments")
     return fn, args, kwargs
+
+
+def _imported(name: str, module_name: str) -> ModuleType:
+    try:
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise
+        raise InputError(f"--function {name}: no module named {module_name!r} here or among the installed") from error
+
+
+def _users[T](name: str, call: Callable[[], T]) -> T:
+    """Run the user's own code, which may raise anything: that is told as theirs, with its place."""
+    try:
+        return call()
+    except InputError:
+        raise
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raise InputError(
+            f"--function {name}: its own code raises {type(error).__name__}: {error} "
+            f"({Path(last.filename).name}, line {last.lineno})"
+        ) from error
+
+
+def _needs_arguments(make: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(make).parameters.values()
+    except (TypeError, ValueError):
+        return False  # some callables do not tell
+    return any(p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
 
 
 def trip_counts_of(given: Sequence[str] | None) -> Mapping[str, float] | float | None:
