@@ -55,7 +55,7 @@ SUPPORTED = 0.95
 """Share of the predicted time, in kernels inside of what was measured, from which a program counts as supported."""
 
 _OWN = (
-    *("count", "ratio", "transcendentals", "function", "function_values", "threads", "footprint_bytes"),
+    *("count", "ratio", "transcendentals", "function", "function_values", "across", "threads", "footprint_bytes"),
     *("instruction", "within", "source", "flags"),
 )
 """Columns that do not tell one configuration from another."""

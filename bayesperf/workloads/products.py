@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bayesperf.hlo import Instruction, Leaf, leaves
@@ -21,6 +21,7 @@ from bayesperf.workloads.attributes import (
     backend_config,
     conv_labels,
     dimensions,
+    minor,
     number,
     window,
 )
@@ -49,6 +50,9 @@ class Product:
         FLOP as XLA's cost analysis counts them; None: it does not know this instruction.
     precision
         Operand precision or algorithm, as the text names it, in lower case; empty where it does not.
+    across
+        Whether the first operand's values that are summed lie apart in memory, as in ``x.T @ y``: libraries that take
+        other products may leave these to the compiler.
     """
 
     family: str
@@ -57,6 +61,7 @@ class Product:
     shape: Mapping[str, float] = field(default_factory=dict)
     xla_flops: float | None = None
     precision: str = ""
+    across: bool = False
 
 
 def product_of(instruction: Instruction, operands: Sequence[str]) -> Product | None:
@@ -71,7 +76,9 @@ def product_of(instruction: Instruction, operands: Sequence[str]) -> Product | N
     """
     given = [leaf for shape in operands for leaf in leaves(shape)[:1]]
     if instruction.opcode in ("dot", "ragged-dot", "scaled-dot"):
-        return _dot(instruction, given)
+        found = _dot(instruction, given)
+        inner = minor(operands[0])
+        return replace(found, across=inner is not None and inner not in dimensions(instruction, "lhs_contracting_dims"))
     if instruction.opcode == "convolution":
         return _convolution(instruction, given)
     target = instruction.custom_call_target or ""

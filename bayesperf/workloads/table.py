@@ -8,6 +8,7 @@ Columns of the contract, and:
 ``function``              the function, named as in the probe `transcendental`, with most values that no single
                           instruction gives (all but roots), or None
 ``function_values``       values of such functions among ``transcendentals``
+``across``                a product whose first operand's values that are summed lie apart in memory (``x.T @ y``)
 ``threads``               parts that the compiler cuts the kernel into, one for each thread of a CPU; 1 in a loop that
                           it makes one piece of code of; NaN: it does not say, the library behind the kernel decides
 ``footprint_bytes`` byte  what one execution touches (``working_set_bytes`` is what is touched between two uses of its
@@ -45,7 +46,7 @@ LEADING = ("op", "dtype", "flops", "bytes", "working_set_bytes", "parallelism", 
 """Columns that every table has, in their order; shape columns and those of the module's head follow."""
 
 TRAILING = (
-    *("count", "transcendentals", "function", "function_values", "threads", "footprint_bytes"),
+    *("count", "transcendentals", "function", "function_values", "across", "threads", "footprint_bytes"),
     *("instruction", "within", "source", "flags"),
 )
 
@@ -95,6 +96,7 @@ def _row(
             "transcendentals": 0.0,
             "function": None,
             "function_values": 0.0,
+            "across": False,
             "threads": math.nan,
             "footprint_bytes": message.bytes,
             "flags": "+".join(flags) or None,
@@ -122,6 +124,7 @@ def _row(
         "transcendentals": content.tally.functions * devices,
         "function": None if function is None else NAMES.get(function, slug(function)),
         "function_values": min(sum(functions.values()), content.tally.functions) * devices,
+        "across": largest is not None and largest.across,
         "threads": 1.0 if kernel.whole else partitions(kernel.instruction),
         "footprint_bytes": (working.footprint if working else moved) * devices,
         "flags": "+".join(flags) or None,

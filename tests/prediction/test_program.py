@@ -135,6 +135,14 @@ def test_stand_ins(op: str, share: float, function: str | None, measured: set[st
     assert stand_in(op, share, function, measured) == found
 
 
+def test_a_product_across_rows_runs_like_the_measured_one_and_not_just_so() -> None:
+    step = predicted(known_profile(), kernels("matmul", "matmul", across=[True, False]), launch="none")
+    logs = np.log(step.kernel_draws.values)
+    assert logs.std(axis=0) == pytest.approx([0.25, 0.0], abs=0.02)
+    assert step.supported
+    assert any("matmul across rows was not measured: predicted as matmul" in note for note in step.notes)
+
+
 def test_a_stand_in_is_off_by_a_factor_that_its_family_shares() -> None:
     families = [("elementwise", "fma_chain"), ("elementwise", "fma_chain"), ("matmul", "matmul"), ("sort", "sort")]
     logs = np.log(kin_factors(families, ["near", "near", "measured", "unknown"], 20_000, seed=1))

@@ -248,6 +248,14 @@ def test_names_say_how_a_kernel_goes_through_memory(fn: Callable[[Any], Any], op
     assert table[table["op"] != "stream_copy"].sort_values("bytes")["op"].iloc[-1] == op
 
 
+def test_products_across_rows_are_told() -> None:
+    def told(fn: Callable[..., Any]) -> bool:
+        table = bp.workload(fn, array(128, 96), array(128, 96))
+        return bool(table.loc[table["op"] == "matmul", "across"].any())
+
+    assert [told(fn) for fn in (lambda a, b: a.T @ b, lambda a, b: a @ b.T)] == [True, False]
+
+
 def test_a_frame_is_copied_and_put_together_only_where_it_is_computed_with() -> None:
     assert bp.workload(lambda x: jnp.pad(x, 1), array(128, 256))["op"].tolist() == ["stream_copy"]
     assert bp.workload(lambda x: jnp.pad(x * x, 1), array(128, 256))["op"].tolist() == ["piecewise"]
