@@ -43,14 +43,14 @@ ACTIONS = {
     "overhead": "check the driver and the launch path; kernels that are fused are launched less often",
     "communication": "check links, routing and the library's version; then fit collectives of this campaign too",
     "interference": "look for neighbours on the device; measure the same points alone",
-    "level": "everything on this target takes that much of the time before: look for clocks, power caps or a "
-    "neighbour, and add this campaign to the fit",
+    "level": "everything on this target changed by one factor: look for clocks, power caps or a neighbour, and add "
+    "this campaign to the fit",
     "noise": "look for what disturbs the machine (`bayesperf doctor`, pinning, an exclusive device): predictions are "
-    "right on average, their intervals too narrow",
+    "right on average, their intervals too narrow. Where a row or two stand out, look at those first, in the report",
     "subset": "another kernel is likely chosen for these shapes: compare the kernels' names (`bayesperf explain`), and "
     "fit some of these shapes",
     "none": "add this campaign to the fit",
-    "other": "look at the rows one by one, worst first, in the report",
+    "other": "look at the rows one by one, worst first, in the report: several changes at once, or two modes, look so",
 }
 """What someone who can change the machine or the compiler does next, by explanation."""
 
@@ -127,7 +127,7 @@ def candidates_for(n: int, shares: Mapping[str, Floats], subsets: Mapping[str, F
     weight = -np.log(max(len(subsets), 1))
     found += [Candidate("subset", words, SHIFT * rows[:, None], log_prior=weight) for words, rows in subsets.items()]
     # Every row its own shift: a wrong list of explanations must be seen to be wrong.
-    found.append(Candidate("other", "none of these", nothing, own=SHIFT))
+    found.append(Candidate("other", "no single explanation", nothing, own=SHIFT))
     return found
 
 

@@ -88,11 +88,11 @@ class Moved:
     def advice(self) -> str:
         """What to do next: look where the best explanation points, or measure what tells the best ones apart."""
         if not len(self.table):
-            return ""
+            return f"hold out {FEW} configurations or more of this target, of all regimes" if self.rows < FEW else ""
         action = ACTIONS[self.table["explanation"].iloc[0]]
         to_tell = f"to tell apart, measure {'; and '.join(self.probes)}" if self.probes else ""
         parts = (action, to_tell) if self.named else (to_tell, action if not to_tell else "")
-        return ". ".join(filter(None, parts))
+        return "; ".join(filter(None, parts))
 
     def facts(self) -> dict[str, Any]:
         """Everything, for programs."""

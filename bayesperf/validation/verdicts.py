@@ -18,6 +18,12 @@ the intervals are said to be wider than needed."""
 
 CONFIDENCE = 0.9
 
+MANY = 200
+"""Configurations beyond which nobody is asked for more."""
+
+UNITS = 20.0
+"""Factor from which a shift is likely one of units."""
+
 
 @dataclass(frozen=True)
 class Shift:
@@ -98,10 +104,15 @@ def judge(adjusted_p: float, shift: Shift, n: int, *, tolerance: float, alpha: f
     alpha
         Family-wise error rate.
     """
-    percent = f"{100 * np.expm1(shift.value):+.0f}%"
+    percent = f"{round(100 * float(np.expm1(shift.value))):+d}%"
+    measured, first = f"measured {percent} against predicted", ""
+    if abs(shift.value) > np.log(UNITS):
+        one, other = ("measured", "predicted") if shift.value > 0 else ("predicted", "measured")
+        measured, first = f"{one} {np.exp(abs(shift.value)):,.0f} times the time {other}", _UNITS
     if adjusted_p < alpha:
-        reason = f"outside what the model expects (p = {adjusted_p:.2g}): measured {percent} against predicted"
-        return Verdict("fails", f"{reason}, residuals spread {shift.spread_ratio:.1f} times as predicted", _REMEDY)
+        reason = f"outside what the model expects (p = {adjusted_p:.2g}): {measured}"
+        spread = f"residuals spread {shift.spread_ratio:.1f} times as predicted"
+        return Verdict("fails", f"{reason}, {spread}", first + _REMEDY)
     within = shift.lower >= -tolerance and shift.upper <= tolerance
     if within and shift.spread_ratio <= SPREAD_LIMIT and n > 1:
         reason = f"shift {percent} lies inside the tolerance with 90 % confidence"
@@ -112,23 +123,31 @@ def judge(adjusted_p: float, shift: Shift, n: int, *, tolerance: float, alpha: f
         reason = f"no shift, but residuals spread {shift.spread_ratio:.2f} times as predicted"
         return Verdict("undecided", reason, "more configurations of this regime would settle the spread")
     if abs(shift.value) < tolerance:
-        rows = _rows_needed(shift, tolerance)
-        if n < rows <= 200:
+        rows = _rows_needed(shift, n, tolerance)
+        if rows <= MANY:
             reason = f"shift {percent}, but its interval reaches beyond the tolerance"
-            return Verdict("undecided", reason, f"about {rows - n} more configurations of this regime would decide")
+            return Verdict("undecided", reason, _more(rows - n))
         reason = f"rows differ by {100 * np.expm1(shift.spread):.0f}% among themselves: their mean says little"
         return Verdict("undecided", reason, "rows of these operations in the fit, not more held-out rows, would decide")
-    reason = f"measured {percent} against predicted, which the model's own uncertainty allows"
+    reason = f"{measured}, which the model's own uncertainty allows"
     if shift.campaign_share > 0.5:
-        return Verdict("undecided", reason, "more campaigns, not rows: their spread is what hides a shift of this size")
-    return Verdict("undecided", reason, "fit more rows of these operations: what they depend on is uncertain")
+        advice = "more campaigns, not rows: their spread is what hides a shift of this size"
+    else:
+        advice = "fit more rows of these operations: what they depend on is uncertain"
+    return Verdict("undecided", reason, first + advice)
 
 
+_UNITS = "first check the units (time_s in seconds, flops and bytes as plain numbers); then "
 _REMEDY = "do not use these predictions; add this regime's operations to the fit, or measure what moved"
 
 
-def _rows_needed(shift: Shift, tolerance: float) -> int:
-    """Rows after which the 90 % interval of an unchanged shift would fit into the tolerance."""
+def _more(rows: int) -> str:
+    return f"about {rows} more configuration{'s' if rows > 1 else ''} of this regime would decide"
+
+
+def _rows_needed(shift: Shift, n: int, tolerance: float) -> int:
+    """More than `n` rows after which the 90 % interval of an unchanged shift would fit into the tolerance."""
     room = tolerance - abs(shift.value)
-    z = scipy.stats.norm.ppf(0.5 + CONFIDENCE / 2)
-    return int(np.ceil((z * shift.spread / room) ** 2)) + 1
+    rows = np.arange(n + 1, n + 2 + MANY)
+    fits = scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, rows - 1) * shift.spread / np.sqrt(rows) <= room
+    return int(rows[np.argmax(fits)]) if fits.any() else MANY + 1

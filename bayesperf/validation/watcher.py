@@ -86,13 +86,13 @@ class WatchState:
 
     def __str__(self) -> str:
         if not self.raised:
-            return f"no change seen in {self.rows} rows (log e-value {self.log_e:.1f})"
+            return f"no change seen in {self.rows} row{'s' * (self.rows != 1)} (log e-value {self.log_e:.1f})"
         assert self.shift is not None
         assert self.shift_lower is not None
         assert self.shift_upper is not None
         return (
-            f"changed: {self.where} take {self.shift:+.0%} [{self.shift_lower:+.0%}, {self.shift_upper:+.0%}] of the "
-            f"time before, since about row {self.since} [{self.since_lower}, {self.since_upper}]; raised at row "
+            f"changed: {self.where} take {self.shift:+.0%} [{self.shift_lower:+.0%}, {self.shift_upper:+.0%}] against "
+            f"before, since about row {self.since} [{self.since_lower}, {self.since_upper}]; raised at row "
             f"{self.raised_at} of {self.rows}"
         )
 

@@ -128,12 +128,10 @@ def code_curve(curves: Curves, target: npt.NDArray[np.intp], log_working_set: Fl
     # Gaps lie target by target, by size. Sizes outside all gaps belong to the first or the last one, at its end.
     starts = np.searchsorted(curves.target, target)
     counts = np.searchsorted(curves.target, target, side="right") - starts
-    own, last = starts.copy(), starts.copy()
-    for step in range(1, int(counts.max(initial=0))):
-        gap = np.minimum(starts + step, len(curves.low) - 1)
-        there = step < counts
-        own += there & (curves.low[gap] <= log_working_set)
-        last += there & (curves.high[gap] <= curves.anchor[target] + 1e-9)
+    steps = np.arange(1, int(counts.max(initial=0)))[:, None]
+    gap, there = np.minimum(starts + steps, len(curves.low) - 1), steps < counts
+    own = starts + (there & (curves.low[gap] <= log_working_set)).sum(axis=0)
+    last = starts + (there & (curves.high[gap] <= curves.anchor[target] + 1e-9)).sum(axis=0)
     position = (log_working_set - curves.low[own]) / (curves.high[own] - curves.low[own])
     return CurveCodes(own, last, np.clip(position, 0.0, 1.0))
 

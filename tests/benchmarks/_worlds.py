@@ -111,7 +111,9 @@ class World:
 
     def with_noise(self, truth: Truth, scale: float) -> dict[str, Floats]:
         """The same, with noise of a known scale between configurations, and none between repeats."""
-        return {**truth, "misfit": np.full_like(truth["misfit"], scale)}
+        # Predictions make the scale of its log, which may have members that were not fitted.
+        same = {"misfit": np.full_like(truth["misfit"], scale)}
+        return {**truth, **same, "log_misfit": np.log(same["misfit"])}
 
     def with_campaigns(self, truth: Truth, common: float, own: float, rng: np.random.Generator) -> dict[str, Floats]:
         """The same, with campaigns of a known spread: in common, and of each term of its own."""

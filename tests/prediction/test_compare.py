@@ -83,8 +83,12 @@ def test_counts_weigh_the_total() -> None:
     np.testing.assert_allclose(few.totals.values, few.times.sum("workload").values)
     expected = (many.times * [1000.0, 1.0]).sum("workload")
     np.testing.assert_allclose(many.totals.values, expected.transpose("draw", "target").values)
-    with pytest.raises(InputError, match=r"row 1, column count"):
+    with pytest.raises(InputError, match=r"row 1, column count: .*, not -1$"):
         profile.compare(["a", "b"], WORKLOADS.assign(count=[1, -1]))
+    with pytest.raises(InputError, match="none is executed"):
+        profile.compare(["a", "b"], WORKLOADS.assign(count=0))
+    named = profile.compare(["a", "b"], WORKLOADS.assign(**{"class": ["mine", None]}))
+    assert named.class_of == ["mine", "copy"]
 
 
 def test_every_pair_of_three_targets() -> None:
@@ -115,6 +119,8 @@ def test_bad_comparisons_are_refused() -> None:
     for options in ({"confidence": 0.3}, {"draws": 1}, {"seed": -1}, {"mean": True, "campaign": "monday"}):
         with pytest.raises(InputError):
             profile.compare(["a", "b"], WORKLOADS, **options)
+    with pytest.raises(InputError, match="ratio, supported would be replaced"):
+        profile.compare(["a", "b"], WORKLOADS.assign(supported=True, ratio=1.0))
     with pytest.raises(TableError, match="bytes"):
         profile.compare(["a", "b"], {"op": "copy", "flops": 0.0, "bytes": np.nan})
     with pytest.raises(InputError, match="between 0 and 1"):

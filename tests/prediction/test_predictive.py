@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 
@@ -29,6 +30,14 @@ def test_noise_of_a_draw_has_its_own_tail_and_is_independent() -> None:
     assert abs(np.corrcoef(ranks[:, :-1].ravel(), ranks[:, 1:].ravel())[0, 1]) < 4 / np.sqrt(140_000)
 
 
+def test_a_row_of_a_table_is_a_workload_and_what_is_said_has_units() -> None:
+    workload = pd.Series({"op": "matmul", "flops": 1e9, "bytes": 1e6})
+    prediction = known_profile(shared=0.1, misfit=0.05).predict(workload, draws=50)
+    assert {each.attrs["units"] for each in (prediction.median(), prediction.interval(), prediction.draws)} == {"s"}
+    assert {each.attrs["units"] for each in (prediction.cdf(1.0), prediction.limits)} == {"1"}
+    assert len(known_profile().predict([workload, workload]).median()) == 2
+
+
 def test_quantiles_are_those_of_the_draws() -> None:
     workloads = [{"op": op, "flops": 1e9, "bytes": 1e6} for op in ("matmul", "softmax", "other")]
     prediction = known_profile(shared=0.1, misfit=0.05).predict(workloads, draws=501)
@@ -37,7 +46,8 @@ def test_quantiles_are_those_of_the_draws() -> None:
         prediction.quantile(levels).values, np.quantile(prediction.draws.values, levels, axis=0), rtol=1e-12
     )
     np.testing.assert_array_equal(prediction.median().values, prediction.quantile(0.5).values)
-    with pytest.raises(InputError, match="between 0 and 1"):
-        prediction.quantile([0.5, 1.5])
+    for q in ([0.5, 1.5], [], [[0.1, 0.9]], None):
+        with pytest.raises(InputError, match="between 0 and 1"):
+            prediction.quantile(q)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="between 0 and 1"):
         prediction.interval(1.0)

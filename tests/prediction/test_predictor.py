@@ -101,6 +101,12 @@ def test_bad_workloads_name_the_column(profile: Profile) -> None:
         fast("matmul", "float32", flops=[], bytes=[])
     with pytest.raises(TableError, match="column flops: numbers are needed"):
         fast("matmul", "float32", flops=["many"], bytes=1e6)
+    with pytest.raises(TableError, match="column flops: numbers are needed"):
+        fast("matmul", "float32", flops="2 GFLOP", bytes=1e6)
+    # Single precision would make an infinite or no number of it, in silence.
+    with pytest.raises(TableError, match=r"column bytes: a number from 0 to 1e\+30"):
+        fast("matmul", "float32", flops=1e9, bytes=1e300)
+    assert np.isfinite(fast("matmul", "float32", flops=1e30, bytes=1e30)).all()
     # It was prepared for one target: another one would be ignored in silence.
     with pytest.raises(UnknownNameError, match="working_set_bytes"):
         fast("matmul", "float32", **WORK, working_set=1e6)

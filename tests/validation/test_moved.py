@@ -93,6 +93,15 @@ def test_probabilities_sum_to_one_and_words_say_how_much_and_what_to_do() -> Non
     assert found.method in ("draws", "laplace")
 
 
+def test_two_rows_are_too_few_and_say_so() -> None:
+    whole = _evidence(np.random.default_rng(11), "memory")
+    two = {name: value[..., :2] for name, value in vars(whole).items() if name not in ("tail", "shares", "subsets")}
+    shares, subsets = ({k: v[:2] for k, v in each.items()} for each in (whole.shares, whole.subsets))
+    found = explain(Evidence(**two, tail=whole.tail, shares=shares, subsets=subsets))
+    assert found.words.startswith("not computed")
+    assert found.advice.startswith("hold out 3 configurations or more")
+
+
 def test_an_average_that_few_draws_carry_is_not_used() -> None:
     evidence = _evidence(np.random.default_rng(10), "compute")
     # Parameters hardly known: hardly any draw is near the rows.

@@ -49,6 +49,23 @@ def test_few_rows_are_undecided_and_say_how_many_more() -> None:
     assert "more configurations" in verdict.advice
 
 
+def test_an_interval_that_just_does_not_fit_asks_for_a_row_or_two() -> None:
+    # Twelve rows were enough by the normal law and are not by Student's: that is no reason to ask for other rows.
+    residual = 0.08 * np.tile([-1.0, 1.0], 6) * np.sqrt(11 / 12) + TOLERANCE - 1.75 * 0.08 / np.sqrt(12)
+    verdict = judge(0.5, _shift(residual, noise=0.08), 12, tolerance=TOLERANCE, alpha=0.05)
+    assert verdict.name == "undecided"
+    assert verdict.advice == "about 1 more configuration of this regime would decide"
+    rows = np.tile(residual, 2)
+    assert judge(0.5, _shift(rows, noise=0.08), 24, tolerance=TOLERANCE, alpha=0.05).name == "transfers"
+
+
+@pytest.mark.parametrize(("shift", "words"), [(7.0, "measured 1,097 times"), (-7.0, "predicted 1,097 times")])
+def test_a_factor_of_a_thousand_asks_for_units_first(shift: float, words: str) -> None:
+    verdict = judge(0.001, _shift(np.full(10, shift)), 10, tolerance=TOLERANCE, alpha=0.05)
+    assert words in verdict.reason
+    assert verdict.advice.startswith("first check the units (time_s in seconds")
+
+
 def test_a_shift_that_the_campaign_explains_asks_for_campaigns() -> None:
     verdict = judge(0.3, _shift(np.full(30, 0.2), campaign=0.2), 30, tolerance=TOLERANCE, alpha=0.05)
     assert verdict.name == "undecided"

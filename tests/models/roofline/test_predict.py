@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from bayesperf.errors import UnknownNameError
+from bayesperf.errors import InputError, UnknownNameError
 from bayesperf.inference.sampling import sample_prior
 from bayesperf.model import Draws, Floats, Predicted, Request
 from bayesperf.models.roofline.build import build
@@ -126,6 +126,10 @@ def test_unknown_names_say_what_exists() -> None:
     rng = np.random.default_rng(1)
     with pytest.raises(UnknownNameError, match="there are: box"):
         predict(encoded, draws, table.iloc[[0]].assign(target="bix"), Request(), None, rng)
+    # It is there, but says nothing of how fast the device is.
+    sheets = check_targets(pd.DataFrame({"device": ["bix"], "cache_bytes": [1e6], "peak_flops_float32": [np.nan]}))
+    with pytest.raises(InputError, match=r"bix was not measured.* says neither peak_flops_<dtype> nor bandwidth_bytes"):
+        predict(encoded, draws, table.iloc[[0]].assign(target="bix"), Request(), sheets, rng)
     with pytest.raises(UnknownNameError, match="monday"):
         predict(encoded, draws, table.iloc[[0]], Request(campaign="tuesday"), None, rng)
     exact = predict(encoded, draws, table.iloc[[0]], Request(campaign="monday"), None, rng)
