@@ -41,7 +41,7 @@ from bayesperf.model import LIMITS
 from bayesperf.prediction.arrange import Arranged, arrange, checked
 from bayesperf.prediction.options import PredictOptions
 from bayesperf.prediction.predictive import Prediction, levels_of
-from bayesperf.prediction.runs import Moment, Wake, moment_of, wake_of
+from bayesperf.prediction.runs import Moment, Wake, hand_over, moment_of, wake_of
 from bayesperf.prediction.standins import kin_factors
 
 if TYPE_CHECKING:
@@ -113,6 +113,9 @@ class ProgramPrediction:
         times = run.shared(kernels)[:, configuration] * factors
         if self._launched:
             times[:, shown - 1] = _launch_times(times[:, shown - 1 :], arranged)
+        if "threads" in arranged.table:
+            cut = (arranged.table["threads"] > 1).to_numpy()
+            times[:, :shown][:, cut] += hand_over(len(times), run.seed)[:, None]
         self._rows = times[:, :shown] * arranged.table["count"].to_numpy(float)
         if self._launched and not queued:
             self._rows[:, -1] += run.waking(self._rows[:, -1], self._rows[:, :-1].sum(axis=1))

@@ -13,6 +13,7 @@ import bayesperf as bp
 from bayesperf.errors import InputError
 from bayesperf.prediction.arrange import PAGE_BYTES, _ratio, arrange, checked
 from bayesperf.prediction.program import ProgramPrediction, _launch_times
+from bayesperf.prediction.runs import HAND_OVER_S
 from bayesperf.prediction.standins import StandIn, kin_factors, stand_in
 from tests.known import DRAWS, known_profile
 
@@ -194,6 +195,13 @@ def test_kernels_in_parts_that_only_one_device_tells_about_run_as_parts_of_it() 
     assert arranged.kin == ["near", "measured", "unknown"]
     # What is shown is the whole kernel.
     assert arranged.table["bytes"].tolist() == [1e6] * 3
+
+
+def test_each_kernel_in_parts_is_handed_over() -> None:
+    table = kernels("matmul", "matmul", threads=[2.0, 1.0], flops=[1e9, 2e9], count=[100.0, 1.0])
+    step = predicted(known_profile(), table, launch="none")
+    once = step.by_kernel()["median_s"]
+    assert once.tolist() == pytest.approx([1e-3 + HAND_OVER_S, 1e-3], rel=1e-3)
 
 
 def noisy(sd: float, processes: int) -> bp.Profile:
