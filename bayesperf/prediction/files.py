@@ -22,7 +22,7 @@ from bayesperf.prediction.digests import ATTRIBUTE, digests
 from bayesperf.schema import SCHEMA_VERSION, validate
 from bayesperf.store import PROVENANCE, atomic_write, provenance_of
 
-__all__ = ["read_profile", "write_profile"]
+__all__ = ["miscoded", "read_profile", "write_profile"]
 
 _OURS = ("measurements", "spec_sheets")
 
@@ -84,8 +84,10 @@ def _from_dataset(data: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def read_profile(path: Path) -> Inference:
+def read_profile(path: Path, *, as_fitted: bool = True) -> Inference:
     """Read a fit; its rows are coded again, as coding is deterministic.
+
+    With `as_fitted`, one whose rows are not coded to the observations that were fitted is refused.
 
     Raises
     ------
@@ -129,24 +131,27 @@ def read_profile(path: Path) -> Inference:
     rows.attrs = {PROVENANCE: provenance}
     groups = {name: node.to_dataset() for name, node in tree.children.items() if name not in _OURS}
     encoded = _encode(model, rows, targets, [update["rows"] for update in facts.get("updates", [])])
-    _check_coding(path, groups.get("observed_data"), model.observations(encoded))
+    if as_fitted and (reason := miscoded(groups.get("observed_data"), model.observations(encoded))):
+        raise UnsupportedFileError(
+            f"{path}: {reason}: rows were changed, or another version of the model wrote it; fit again"
+        )
     return Inference(xr.DataTree.from_dict(groups), model, encoded, rows, targets, checks, facts)
 
 
-def _check_coding(path: Path, fitted: xr.Dataset | None, coded: pd.DataFrame) -> None:
-    """Refuse draws of other observations than the rows are coded to: cells by position would be others' cells."""
+def miscoded(fitted: xr.Dataset | None, coded: pd.DataFrame) -> str:
+    """Say how the observations that were fitted differ from those that the rows are coded to; empty when they do not.
+
+    Draws are kept by position: those of other observations would be taken for other cells.
+    """
     if fitted is None or "observation" not in fitted.sizes:
-        return
-    same = fitted.sizes["observation"] == len(coded)
-    # Updates keep no names. Names that changed are for `bayesperf.verify` to tell; here it is their order.
+        return ""
+    n = fitted.sizes["observation"]
+    same = n == len(coded)
+    # Updates keep no names. Names that changed are for digests to tell; here it is their order.
     if same and "observation" in fitted.coords:
         now, then = ([str(ids[0]) for ids in coded["measurement_ids"]], [str(v) for v in fitted["observation"].values])
         same = now == then or sorted(now) != sorted(then)
-    if not same:
-        raise UnsupportedFileError(
-            f"{path}: its rows make other observations ({len(coded)}) than were fitted "
-            f"({fitted.sizes['observation']}): rows were changed, or another version of the model wrote it; fit again"
-        )
+    return "" if same else f"its rows make other observations ({len(coded)}) than were fitted ({n})"
 
 
 @contextmanager

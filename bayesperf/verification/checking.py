@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bayesperf.errors import BayesperfError, InputError, UnsupportedFileError
-from bayesperf.prediction.profile import Profile, load_profile
+from bayesperf.prediction.files import read_profile
+from bayesperf.prediction.profile import Profile
 from bayesperf.verification.again import check_gate, check_prior
-from bayesperf.verification.contents import check_contents
+from bayesperf.verification.contents import CODING, check_contents
 from bayesperf.verification.refit import check_numbers
 from bayesperf.verification.reports import check_report
 from bayesperf.verification.result import Verification
@@ -67,6 +68,8 @@ def verify(
     paths = [Path(tables)] if isinstance(tables, str | Path) else [Path(table) for table in tables]
     if paths:
         findings += check_tables(loaded.table, paths)
+    if any(finding.what == CODING and finding.status == "failed" for finding in findings):
+        return Verification(tuple(findings))
     if report is not None:
         findings.append(check_report(loaded, Path(report), paths))
     if not refit:
@@ -79,7 +82,8 @@ def verify(
 def _loaded(path: Path) -> Profile:
     """Load a profile; one whose parts are missing or no longer fit together is damaged, not a defect of ours."""
     try:
-        return load_profile(path)
+        # Rows that were changed are to be named, not only refused.
+        return Profile(read_profile(path, as_fitted=False))
     except BayesperfError:
         raise
     except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:

@@ -10,18 +10,35 @@ import xarray as xr
 
 from bayesperf.inference.infer import fingerprint
 from bayesperf.prediction.digests import ATTRIBUTE, changed
+from bayesperf.prediction.files import miscoded
 from bayesperf.prediction.profile import Profile
 from bayesperf.store import provenance_id, provenance_of
 from bayesperf.verification.result import Finding, judged
 
-__all__ = ["check_contents", "check_provenance"]
+__all__ = ["CODING", "check_contents", "check_provenance"]
+
+CODING = "the rows make the observations that were fitted"
+"""A profile of which this failed has no numbers to compare: its draws stand at other cells' places."""
 
 
 def check_contents(path: Path, profile: Profile) -> list[Finding]:
     """Check the digests in a profile's file, its data fingerprint and its provenance records."""
     with xr.open_datatree(path, engine="h5netcdf") as opened:
         tree = opened.load()
-    return [_digests(tree, profile), _fingerprint(tree, profile), check_provenance(profile.table, "the profile")]
+    return [
+        _digests(tree, profile),
+        _fingerprint(tree, profile),
+        _coding(profile),
+        check_provenance(profile.table, "the profile"),
+    ]
+
+
+def _coding(profile: Profile) -> Finding:
+    coded = profile.model.observations(profile.inference.encoded)
+    fitted = profile.tree["observed_data"].to_dataset() if "observed_data" in profile.tree.children else None
+    reason = miscoded(fitted, coded)
+    bad = "rows were changed, or the installed model codes them in another way than the one that was fitted"
+    return judged(CODING, [reason] if reason else [], f"{len(coded)} observations, in the same order", bad)
 
 
 def _digests(tree: xr.DataTree, profile: Profile) -> Finding:

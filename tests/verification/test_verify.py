@@ -43,7 +43,7 @@ def test_what_was_not_touched_is_verified(case: Case) -> None:
     assert failures(found) == []
     assert found.passed
     assert set(statuses(found).values()) == {"passed"}
-    assert len(statuses(found)) == 11
+    assert len(statuses(found)) == 12
     assert found.numbers is not None
     assert len(found.numbers) == 6
     assert found.numbers["same"].all()
@@ -124,6 +124,18 @@ def test_a_changed_profile_is_caught_and_the_place_is_named(
     assert not found.passed
     for place in places:
         assert any(place in line for line in failures(found)), failures(found)
+
+
+def test_rows_that_are_coded_in_another_way_than_fitted_are_told(case: Case) -> None:
+    """As when the installed model leaves rows out that the one which was fitted did not; nothing else can be asked."""
+    with xr.open_datatree(case.path, engine="h5netcdf") as opened:
+        tree = opened.load()
+    tree["observed_data"] = xr.Dataset({"log_time": ("observation", np.zeros(3))})
+    tree.to_netcdf(case.path, engine="h5netcdf")
+    found = bp.verify(case.path, case.table)
+    assert statuses(found)["the rows make the observations that were fitted"] == "failed"
+    assert any("than were fitted (3)" in line for line in failures(found))
+    assert found.numbers is None
 
 
 def test_rows_that_were_taken_out_of_a_profile_are_missed(case: Case, tmp_path: Path) -> None:
