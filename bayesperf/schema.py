@@ -287,7 +287,7 @@ def as_text(value: Any) -> str | None:
 
 def _in_one_spelling(columns: Mapping[str, Any], source: str, first_row: int) -> pd.Series:
     """The column ``corunners`` with one label for one mix."""
-    values = columns["corunners"]
+    values: pd.Series = columns["corunners"]
     canonical: dict[str, str] = {}
     for label in values.dropna().unique():
         try:
@@ -302,7 +302,8 @@ def _in_one_spelling(columns: Mapping[str, Any], source: str, first_row: int) ->
         columns.get(name, pd.Series(None, index=values.index)) for name in ("corunner_cpus", "corunner_shapes")
     )
     ordered = told.notna().to_numpy() & shapes.isna().to_numpy()
-    return values.map(canonical).astype(object).where(~ordered & values.notna().to_numpy(), values)
+    spelled: pd.Series = values.map(canonical).astype(object)
+    return spelled.where(~ordered & values.notna().to_numpy(), values)
 
 
 def _check_unique_ids(table: pd.DataFrame, source: str, first_row: int) -> None:

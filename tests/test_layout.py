@@ -25,7 +25,7 @@ INFERENCE = ("pymc", "pytensor", "arviz", "arviz_base", "arviz_stats", "nutpie",
 
 LAYERS = (
     ("errors",),
-    ("columns", "plugins", "hlo"),
+    ("columns", "corunners", "plugins", "hlo"),
     ("schema",),
     ("store",),
     ("specs", "probe", "collectives", "model", "dataset", "configurations"),
@@ -48,6 +48,7 @@ CATALOGUE_MAY_IMPORT = frozenset(
     {
         "errors",
         "columns",
+        "corunners",
         "schema",
         "plugins",
         "store",

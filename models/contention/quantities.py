@@ -84,8 +84,9 @@ def _most_demanding(encoded: Encoded, at: int, resource: str) -> _Demand:
     if not len(strong):
         return _Demand(1.0, 0.0, np.log(LARGE), -1) if resource == "compute" else _Demand(0.0, 1.0, np.log(LARGE), -1)
     # A stream in a private cache saturates that, and nothing that is shared.
-    best = strong.loc[strong["log_bytes" if resource == "memory" else resource].idxmax()]
-    return _Demand(float(best["compute"]), float(best["memory"]), float(best["log_bytes"]), int(best["op"]))
+    ranked = strong.sort_values("log_bytes" if resource == "memory" else resource)
+    compute, memory, size, op = (ranked[name].to_numpy()[-1] for name in ("compute", "memory", "log_bytes", "op"))
+    return _Demand(float(compute), float(memory), float(size), int(op))
 
 
 def _beside(draws: Draws, at: int, victim: _Demand, other: _Demand) -> Floats:

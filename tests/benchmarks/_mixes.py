@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-import bayesperf as bp
 from bayesperf.configurations import records
 from bayesperf.models.contention import slowdown
 from bayesperf.models.contention.encode import victim_keys
@@ -45,7 +44,7 @@ def with_slowdowns(table: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["measured"].notna()].reset_index(drop=True)
 
 
-def multiplied(profile: bp.Profile, rows: pd.DataFrame) -> npt.NDArray[np.float64]:
+def multiplied(profile: Any, rows: pd.DataFrame) -> npt.NDArray[np.float64]:
     """Product of the model's predictions of every victim beside each of its aggressors alone, (row,)."""
     parts: list[dict[str, object]] = []
     owner: list[int] = []

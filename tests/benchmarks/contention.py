@@ -20,9 +20,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -34,14 +32,10 @@ use_one_device()
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 from _mixes import multiplied, with_slowdowns  # noqa: E402
+from _part import fitted_part  # noqa: E402
 
 import bayesperf as bp  # noqa: E402
-from bayesperf.inference.diagnostics import passed  # noqa: E402
-from bayesperf.inference.factors import sample_until_passed  # noqa: E402
-from bayesperf.inference.sampling import SamplerSettings  # noqa: E402
-from bayesperf.models.contention import Contention, scalability, sharing, slowdown  # noqa: E402
-from bayesperf.models.contention.build import build_contention  # noqa: E402
-from bayesperf.models.contention.quantities import of_contention  # noqa: E402
+from bayesperf.models.contention import scalability, sharing, slowdown  # noqa: E402
 from bayesperf.schema import rows_for  # noqa: E402
 from bayesperf.store import concat, read_measurements  # noqa: E402
 
@@ -107,37 +101,6 @@ def report(found: pd.DataFrame, words: str) -> dict[str, float]:
     return figures
 
 
-@dataclass
-class Part:
-    """Contention's part of a profile: the roofline shares no parameter with it, and slowdowns of victims that were
-    measured alone need nothing else.
-    """
-
-    model: Contention
-    inference: Any
-    table: pd.DataFrame
-    tree: Any
-    converged: bool
-    spec_sheets: None = None
-
-    def draws(self, group: str = "posterior", limit: int | None = None) -> dict[str, Any]:
-        """Draws, chains one behind the other; `limit` of them, evenly spaced."""
-        flat = self.tree[group].to_dataset().stack(sample=("chain", "draw")).transpose("sample", ...)
-        chosen = np.linspace(0, flat.sizes["sample"] - 1, limit or flat.sizes["sample"]).astype(int)
-        return {str(name): values.to_numpy()[chosen] for name, values in flat.data_vars.items()}
-
-    def parameters(self) -> pd.DataFrame:
-        """Medians and 90 % intervals, as a profile's."""
-        found = of_contention(self.inference.encoded, self.draws())
-        levels = {q: np.quantile(quantity.draws, [0.5, 0.05, 0.95]) for q, quantity in enumerate(found)}
-        rows = [
-            {"parameter": f.name, "target": f.target, "label": f.label, "contraction": np.nan,
-             **dict(zip(("median", "lower", "upper"), levels[q], strict=True))}
-            for q, f in enumerate(found)
-        ]  # fmt: skip
-        return pd.DataFrame(rows)
-
-
 def fitted_profile(fitted: pd.DataFrame, options: argparse.Namespace) -> Any:
     """Fit, or load what was fitted."""
     if options.profile:
@@ -148,12 +111,7 @@ def fitted_profile(fitted: pd.DataFrame, options: argparse.Namespace) -> Any:
     asked = {"draws": options.draws, "tune": options.draws, "chains": options.chains}
     if not options.part:
         return bp.fit(fitted, model="contention", seed=1, **asked)
-    encoded = Contention().encode(fitted, None)
-    settings = SamplerSettings(**asked)
-    tree, checks, _, _ = sample_until_passed([build_contention(encoded)], settings, seed=1, progress=False, attempts=2)
-    for check in checks:
-        print(f"{check.name} {check.value:.4g}{'' if check.passed else f', limit {check.limit:g}: {check.where}'}")
-    return Part(Contention(), SimpleNamespace(encoded=encoded), fitted, tree, passed(checks))
+    return fitted_part(fitted, seed=1, **asked)
 
 
 def main() -> int:

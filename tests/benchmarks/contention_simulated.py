@@ -4,7 +4,8 @@
 
 - composition: targets on which compute, memory or a link contends, all of them, and one that takes turns
   (`tests/benchmarks/_contention.py`, a fluid with fair progress, written independently of the model; 3 % noise). Pairs
-  of small kernels are fitted; mixes of 2, 3 and 4 with victims of another size are predicted.
+  of small kernels are fitted (contention's part of the model, which is independent of the roofline's); mixes of 2, 3
+  and 4 with victims of another size are predicted.
 - verdicts: `--sets` simulated targets that share and as many that take turns, each with its own kernels, losses and
   noise; how many are called wrongly and how many stay undecided, with complementary aggressors, and that none is
   called without them.
@@ -33,6 +34,7 @@ import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 from _contention import KERNELS, TRANSFERS, Kernel, Target, pairs, small_model, table  # noqa: E402
 from _mixes import multiplied, with_slowdowns  # noqa: E402
+from _part import fitted_part  # noqa: E402
 
 import bayesperf as bp  # noqa: E402
 from bayesperf.models.contention import sharing, slowdown  # noqa: E402
@@ -61,7 +63,7 @@ def composition(draws: int) -> bool:
         chosen = np.random.default_rng(seed).choice(len(held), 60, replace=False)
         tables.append(table(target, list(pairs(kernels)), seed, heldout=[held[at] for at in chosen]))
     both = concat(tables)
-    profile = bp.fit(rows_for(both, "fit"), model="contention", draws=draws, tune=draws, chains=4, seed=1)
+    profile = fitted_part(rows_for(both, "fit"), draws=draws, tune=draws, chains=4, seed=1)
     rows = with_slowdowns(both)
     rows = rows[rows["role"] == "heldout"].reset_index(drop=True)
     found = slowdown(profile, rows.drop(columns="time_s"), draws=2000)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from bayesperf.errors import InputError, TableError
-from bayesperf.inference.sampling import sample_prior
 from bayesperf.model import Draws
 from bayesperf.models.contention import alone_rows
 from bayesperf.models.contention.alone import alone_around, paired
@@ -58,16 +59,15 @@ def test_errors_of_one_time_alone_are_shared_and_of_ratios_none_is() -> None:
     assert around.paired == {"box"}
     assert plain.beside.alone_weight == pytest.approx([1.0])
     assert around.beside.alone_weight + around.beside.alone_known == pytest.approx([0.0])
-    free = {name: {v.name for v in build_contention(e).free_RVs} for name, e in (("plain", plain), ("around", around))}
-    assert free["plain"] - free["around"] == {"alone_error"}
+    assert "alone_error" in {variable.name for variable in build_contention(plain).free_RVs}
 
 
 def test_mixes_that_share_a_victim_share_its_error() -> None:
     rows = drifting(around=False)
-    mixes = ["matmul:1", "matmul:2", "matmul:3"]
-    coded = encode(rows.assign(corunners=[None, *mixes]), None).beside
+    mixes = pd.Series([None, "matmul:1", "matmul:2", "matmul:3"], dtype=object)
+    coded = encode(rows.assign(corunners=mixes), None).beside
     assert coded.alone.tolist() == [0, 0, 0]
-    days = [rows.assign(corunners=[None, *mixes], campaign=day).drop(columns="measurement_id") for day in ("a", "b")]
+    days = [rows.assign(corunners=mixes, campaign=day).drop(columns="measurement_id") for day in ("a", "b")]
     both = with_ids(validate(pd.concat(days, ignore_index=True)), source="test")
     assert encode(both, None).beside.alone.tolist() == [0, 0, 0, 1, 1, 1]
 
@@ -98,17 +98,12 @@ def test_times_alone_that_contradict_each_other_are_told_or_refused() -> None:
     assert any("lack alone_s" in note for note in encode(rows, None).notes)
 
 
-def test_noise_of_a_ratio_counts_once_where_it_is_that_of_ratios() -> None:
-    for around in (True, False):
-        encoded = encode(drifting(around=around), None)
-        draws = {name: np.asarray(values) for name, values in _prior(encoded).items()}
-        work = drifting(around=False).iloc[1:2].drop(columns=["time_s"])
-        found = slowdowns(encoded, draws, work, np.log([1e-3]), np.random.default_rng(0))
-        assert (found.alone == 0).all() == around
-        assert np.all(found.alone <= found.noise)
-
-
-def _prior(encoded: Encoded) -> Draws:
-    """Draws of contention's part of the prior."""
-    drawn = sample_prior(build_contention(encoded), draws=5, seed=1)["prior"].to_dataset()
-    return {str(name): values.to_numpy()[0] for name, values in drawn.data_vars.items()}
+@pytest.mark.parametrize("around", [True, False])
+def test_noise_of_a_ratio_counts_once_where_it_is_that_of_ratios(
+    prior_draws: Callable[[Encoded, int], Draws], around: bool
+) -> None:
+    encoded = encode(drifting(around=around), None)
+    work = drifting(around=False).iloc[1:2].drop(columns=["time_s"])
+    found = slowdowns(encoded, prior_draws(encoded, 5), work, np.log([1e-3]), np.random.default_rng(0))
+    assert (found.alone == 0).all() == around
+    assert np.all(found.alone <= found.noise)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from _contention import KERNELS, Target, pairs, table
 
-from bayesperf.inference.sampling import sample_prior
-from bayesperf.models.contention.build import build_contention
+from bayesperf.model import Draws
+from bayesperf.models.contention.coded import Encoded
 from bayesperf.models.contention.encode import encode
 from bayesperf.models.contention.quantities import of_contention
 
+Prior = Callable[[Encoded, int], Draws]
 
-def test_demand_and_capacity_that_mixes_cannot_tell_apart_do_not_widen_what_they_show() -> None:
+
+def test_demand_and_capacity_that_mixes_cannot_tell_apart_do_not_widen_what_they_show(prior_draws: Prior) -> None:
     encoded = encode(table(Target("box"), list(pairs(KERNELS[:2])), 1), None)
-    drawn = sample_prior(build_contention(encoded), draws=3, seed=1)["prior"].to_dataset()
-    draws = {str(name): values.to_numpy()[0].copy() for name, values in drawn.data_vars.items()}
+    draws = prior_draws(encoded, 3)
     stream = encoded.ops.index("stream_triad")
     # Three explanations of streams that cost each other nothing: room for two, or less of it and less demand.
     demand = np.array([0.0, -0.4, -0.8])
@@ -27,10 +30,9 @@ def test_demand_and_capacity_that_mixes_cannot_tell_apart_do_not_widen_what_they
     assert np.ptp(found["shared_memory"]) > 1.0
 
 
-def test_what_no_mix_saturates_is_the_prior_s() -> None:
+def test_what_no_mix_saturates_is_the_prior_s(prior_draws: Prior) -> None:
     weak = KERNELS[0], KERNELS[0]
     encoded = encode(table(Target("box"), [weak], 1), None)
-    drawn = sample_prior(build_contention(encoded), draws=200, seed=1)["prior"].to_dataset()
-    draws = {str(name): values.to_numpy()[0] for name, values in drawn.data_vars.items()}
+    draws = prior_draws(encoded, 200)
     found = {quantity.name: quantity.draws for quantity in of_contention(encoded, draws)}
     assert np.ptp(np.quantile(found["contention_memory"], [0.05, 0.95])) > 0.3
