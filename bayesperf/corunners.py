@@ -15,7 +15,9 @@ _NOBODY = frozenset({"alone", "false", "idle", "n/a", "na", "nan", "no", "nobody
 """Words that are no operation, whatever is meant by them."""
 
 _BEFORE = re.compile(r"(\d+)\s*(?:[\u00d7*]|x(?=\s))\s*(\S.*)", re.ASCII)
-"""A count before its operation, as people write it: ``2 x matmul``. Without the blank it would be part of a name."""
+_BEHIND = re.compile(r"(\S.*?)\s*(?:[\u00d7*]|(?<=\s)x)\s*(\d+)", re.ASCII)
+"""A count before its operation or behind it, as people write it: ``2 x matmul``, ``matmul*2``. Without the blank an
+``x`` is part of a name."""
 
 
 def counts_of(label: str) -> dict[str, int]:
@@ -57,6 +59,9 @@ def _read(part: str) -> tuple[str, str]:
     before = _BEFORE.fullmatch(part)
     if before:
         return before[2].strip(), before[1]
+    behind = _BEHIND.fullmatch(part)
+    if behind:
+        return behind[1].strip(), behind[2]
     op, colon, count = part.rpartition(":")
     return (op.strip(), count.strip()) if colon else (part, "1")
 

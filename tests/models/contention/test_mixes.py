@@ -37,6 +37,8 @@ def catalogue() -> Catalogue:
         ("a : 2", {"a": 2}),
         ("2 x a, b", {"a": 2, "b": 1}),
         ("3*a", {"a": 3}),
+        ("a*3 + b x 2", {"a": 3, "b": 2}),
+        ("conv3x3", {"conv3x3": 1}),
         ("3x3conv", {"3x3conv": 1}),
     ],
 )
