@@ -94,20 +94,16 @@ class _Kept:
         return self.function.ctypes
 
 
-DENSITY = types.int64(
-    types.uint64, types.CPointer(types.double), types.CPointer(types.double), types.CPointer(types.double),
-    types.voidptr,
-)  # fmt: skip
+_DOUBLES = types.CPointer(types.double)  # type: ignore[no-untyped-call]
+
+DENSITY = types.int64(types.uint64, _DOUBLES, _DOUBLES, _DOUBLES, types.voidptr)
 """Type of the log density: dimensions, point, gradient, value, data; 0 where all is finite."""
 
-EXPANSION = types.int64(
-    types.uint64, types.uint64, types.CPointer(types.double), types.CPointer(types.double), types.voidptr
-)
+EXPANSION = types.int64(types.uint64, types.uint64, _DOUBLES, _DOUBLES, types.voidptr)
 """Type of what follows from a point: dimensions, size, point, values, data."""
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _pointer(typing: Any, address: Any) -> Any:
+def _as_pointer(typing: Any, address: Any) -> Any:
     """The address as a pointer."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -116,10 +112,13 @@ def _pointer(typing: Any, address: Any) -> Any:
     return types.voidptr(types.int64), generate
 
 
+_pointer: Any = intrinsic(_as_pointer)
+
+
 def _calling(signature: Any) -> Any:
     """An intrinsic that calls the function of a `signature` that is at an address."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def call(typing: Any, address: Any, arguments: Any) -> Any:
         def generate(context: Any, builder: Any, own: Any, values: Any) -> Any:
             from llvmlite import ir
@@ -139,7 +138,7 @@ def _calling(signature: Any) -> Any:
 def _functions() -> tuple[Any, Any]:
     call_density, call_expansion = _calling(DENSITY), _calling(EXPANSION)
 
-    @numba.njit(fastmath=True, cache=True)  # type: ignore[untyped-decorator]
+    @numba.njit(fastmath=True, cache=True)
     def stretch(vectors: Any, weights: Any, y: Any, out: Any) -> None:
         out[:] = y
         for row in range(len(weights)):

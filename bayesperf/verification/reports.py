@@ -52,6 +52,8 @@ def check_report(profile: Profile, report: Path, tables: Sequence[Path]) -> Find
     seed, overall = int(told["seed"]), told.get("overall")
     validation = None
     if overall is not None:
+        if beside is None:
+            return Finding(what, "not checked", "it rests on held-out measurements: name their table")
         settings = overall.get("settings", {})
         kept = {name: settings[name] for name in ("tolerance", "alpha") if name in settings}
         validation = profile.validate(beside, seed=int(settings.get("seed", seed)), **kept)
@@ -100,8 +102,8 @@ def different(told: Any, found: Any, where: str) -> Iterator[str]:
     elif isinstance(told, list) and isinstance(found, list):
         if len(told) != len(found):
             yield f"{where}: {len(told)} entries, computed {len(found)}"
-        for at, (one, other) in enumerate(zip(told, found, strict=False)):
-            yield from different(one, other, f"{where}[{at}]")
+        for index, (one, other) in enumerate(zip(told, found, strict=False)):
+            yield from different(one, other, f"{where}[{index}]")
     elif not _same(told, found):
         yield f"{where}: {told!r}, computed {found!r}"
 

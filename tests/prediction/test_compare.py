@@ -87,7 +87,8 @@ def test_counts_weigh_the_total() -> None:
         profile.compare(["a", "b"], WORKLOADS.assign(count=[1, -1]))
     with pytest.raises(InputError, match="none is executed"):
         profile.compare(["a", "b"], WORKLOADS.assign(count=0))
-    named = profile.compare(["a", "b"], WORKLOADS.assign(**{"class": ["mine", None]}))
+    classes = pd.Series(["mine", None], name="class", index=WORKLOADS.index)
+    named = profile.compare(["a", "b"], pd.concat([WORKLOADS, classes], axis=1))
     assert named.class_of == ["mine", "copy"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ def prior_draws() -> Callable[[Encoded, int], Draws]:
 
     def draw(encoded: Encoded, n: int) -> Draws:
         rng = np.random.default_rng(1)
-        draws: Draws = {}
+        draws: dict[str, Any] = {}
         for name, ((location, scale), spread) in LEVELS.items():
             common = location + scale * rng.standard_normal((n, 1))
             draws[f"{name}_common"], draws[f"{name}_spread"] = common[:, 0], np.full(n, spread)
