@@ -7,7 +7,23 @@ FLOP are 0: a collective is data movement, its reductions are never what limits 
 
 from __future__ import annotations
 
-__all__ = ["COLLECTIVES", "SENT_BETWEEN_TWO", "bus_factor", "is_collective", "size_per_count", "traffic"]
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+__all__ = [
+    "COLLECTIVES",
+    "SENT_BETWEEN_TWO",
+    "between_ranks",
+    "bus_factor",
+    "is_collective",
+    "size_per_count",
+    "traffic",
+]
 
 # op -> (bus factor as a function of n, buffer elements over count, local traffic over S)
 COLLECTIVES: dict[str, tuple[str, str, str]] = {
@@ -28,9 +44,25 @@ SENT_BETWEEN_TWO: dict[str, str] = {"send_recv": "send_recv", "ppermute": "send_
 """Messages from one rank to another, round a ring of any size too: name in `COLLECTIVES` by operation name."""
 
 
+LOCAL_TOO = ("reduce", "gather", "scatter")
+"""Names that a collective shares with a kernel of one device."""
+
+
 def is_collective(op: str) -> bool:
     """Whether an operation family is a collective or a message between two ranks."""
     return op in COLLECTIVES or op in SENT_BETWEEN_TWO
+
+
+def between_ranks(table: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    """Rows that are collectives or messages between ranks, (row,).
+
+    A name that a kernel of one device has too is one only where the row tells the bytes of its message.
+    """
+    named = table["op"].map(is_collective).to_numpy(bool)
+    sent = np.zeros(len(table), dtype=bool)
+    if "message_bytes" in table:
+        sent = table["message_bytes"].to_numpy(float, na_value=np.nan) > 0
+    return np.asarray(named & (sent | ~table["op"].isin(LOCAL_TOO).to_numpy(bool)), dtype=np.bool_)
 
 
 def _value(expression: str, n: int) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bayesperf.collectives import is_collective
+from bayesperf.collectives import between_ranks, is_collective
 from bayesperf.configurations import configurations
 from bayesperf.errors import InputError, TableError
 from bayesperf.model import Floats
@@ -33,7 +33,7 @@ LEAST_OF_RANKS, MOST_RANKS = 2, 1_000_000
 def described(table: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
     """The rows that are messages between ranks, and how many others there were, by reason."""
     left_out = {}
-    collective = table["op"].map(is_collective).to_numpy(bool)
+    collective = between_ranks(table)
     others = sorted(table.loc[~collective, "op"].unique())
     named = ", ".join(others[:6]) + (f" and {len(others) - 6} more" if len(others) > 6 else "")
     left_out[f"rows of {named}, which are no collectives (model 'roofline' fits kernels)"] = int((~collective).sum())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from bayesperf.collectives import is_collective
+from bayesperf.collectives import between_ranks
 from bayesperf.errors import InputError
 from bayesperf.model import Draws, PerformanceModel, Predicted, Prepared, Quantity, Request, Updated
 from bayesperf.models.roofline.coded import Encoded
@@ -28,7 +28,7 @@ class Roofline(PerformanceModel):
     """Hierarchical smooth roofline with cache curve, overheads, robust noise and campaign effects."""
 
     name = "roofline"
-    version = "4"
+    version = "5"
 
     def encode(self, table: pd.DataFrame, targets: pd.DataFrame | None) -> Encoded:
         """Code a checked table, without what a roofline does not describe.
@@ -143,7 +143,7 @@ def _described(table: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
         left_out["rows beside co-runners"] = int((~alone).sum())
         table = table[alone]
     if "n_devices" in table:
-        between = (table["op"].map(is_collective) & (table["n_devices"] > 1)).to_numpy(bool, na_value=False)
+        between = between_ranks(table) & (table["n_devices"].to_numpy(float, na_value=np.nan) > 1)
         left_out["collectives, which wait for a fabric (model 'communication' fits them)"] = int(between.sum())
         table = table[~between]
     known = table["op"].map(has_roofline).to_numpy(bool)

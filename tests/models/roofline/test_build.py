@@ -101,6 +101,11 @@ def test_what_has_no_roofline_is_left_out_and_said() -> None:
     model = Roofline()
     encoded = model.encode(both, None)
     assert encoded.ids == model.encode(table, None).ids
+    # A reduction on two devices is a kernel; one that sends a message is a collective.
+    local = table.iloc[:1].assign(op="reduce", n_devices=2, measurement_id="local")
+    sent = local.assign(message_bytes=4e6, measurement_id="sent")
+    reduced = model.encode(pd.concat([both, local, sent], ignore_index=True), None)
+    assert reduced.ids == [*encoded.ids, ["local"]]
     said = " ".join(model.caveats(encoded))
     assert "4 rows of pointer_chase" in said
     assert "2 rows beside co-runners" in said
