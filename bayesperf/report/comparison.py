@@ -16,7 +16,7 @@ from bayesperf.report.content import stated
 from bayesperf.report.evidence import Evidence
 from bayesperf.report.intervals import MOST_LINES, ratios
 from bayesperf.report.page import render
-from bayesperf.report.words import configuration, count, number, percent, quantity
+from bayesperf.report.words import configuration, count, number, percent, quantity, shortened
 
 if TYPE_CHECKING:
     from bayesperf.prediction.compare import Comparison
@@ -146,5 +146,6 @@ def _class_figures(comparison: Comparison, classes: pd.DataFrame) -> list[dict[s
 def _drawn(a: str, b: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
     names = {a: f"{a} faster", b: f"{b} faster"}
     lines = [{**row, "label": label, "group": names.get(row["faster"], "ambiguous")} for label, row in rows]
-    drawn = ratios(lines, [names[a], names[b]], f"time on {a} / time on {b}, 90 % interval")
+    axis = f"time on {shortened(a)} / time on {shortened(b)}, 90 % interval"
+    drawn = ratios(lines, [names[a], names[b]], axis)
     return {"a": a, "b": b, "image": to_uri(drawn), "left_out": max(0, len(lines) - MOST_LINES)}

@@ -43,7 +43,8 @@ def difference_page(difference: Difference) -> str:
         several=several,
         figure=to_uri(drawn) if drawn else None,
         left_out=max(0, len(lines) - MOST_LINES),
-        parameters=[_line(row) for row in rows],
+        # What the measurements did not teach says nothing, however probable its change: last.
+        parameters=[_line(row) for row in sorted(rows, key=lambda row: row["verdict"] == "not learned")],
         only_old=difference.only_old,
         only_new=difference.only_new,
         notes=stated(difference.notes),

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from bayesperf.report.canvas import COLOURS, GREY, label_axis, new_figure, styled, tick_axis
 from bayesperf.report.document import Parameter
-from bayesperf.report.words import short
+from bayesperf.report.words import short, shortened
 
 __all__ = ["forests"]
 
@@ -62,7 +62,7 @@ def _forest(some: Sequence[Parameter], title: str, unit: str) -> Figure:
             axes.plot([entry.attained.value], [at], "|", color="#22272e", ms=9.0, mew=1.4,
                       label="spec sheet" if not any(e.attained for e in some[:at]) else None)  # fmt: skip
     axes.set(xscale="log", ylim=(-0.8, len(some) - 0.2))
-    axes.set_yticks(y, [short(entry.target, 34) for entry in some], fontsize=7.5)
+    axes.set_yticks(y, [shortened(entry.target, 34) for entry in some], fontsize=7.5)
     axes.grid(visible=False, axis="y")
     axes.set_title(short(title, 60))
     label_axis(axes, "x", unit)

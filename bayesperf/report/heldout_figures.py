@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from bayesperf.configurations import records
 from bayesperf.report.canvas import COLOURS, INK, MARKERS, label_axis, new_figure, styled
-from bayesperf.report.words import configuration, short
+from bayesperf.report.words import configuration, short, shortened
 
 __all__ = ["coverage", "heldout", "is_listed", "pit"]
 
@@ -60,7 +60,7 @@ def _listed(rows: pd.DataFrame) -> Figure:
     axes.plot(ratio[~inside], y[~inside], "X", color=COLOURS[1], ms=6.0, label="outside")
     axes.axvline(1.0, color=INK, linewidth=0.8)
     axes.set(xscale="log", xlabel="measured time / predicted median", ylim=(-0.8, len(rows) - 0.2))
-    labels = [short(configuration(row), 44) for row in records(rows)]
+    labels = [shortened(configuration(row), 44) for row in records(rows)]
     axes.set_yticks(y, labels, fontsize=7.0)
     axes.grid(visible=False, axis="y")
     _ratio_ticks(axes, float(min(low.min(), ratio.min())), float(max(high.max(), ratio.max())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from bayesperf.report.canvas import COLOURS, GREY, INK, MARKERS, new_figure, styled
-from bayesperf.report.words import short
+from bayesperf.report.words import short, shortened
 
 __all__ = ["MOST_LINES", "ratios"]
 
@@ -36,7 +37,11 @@ def ratios(lines: Sequence[Mapping[str, Any]], groups: Sequence[str], label: str
         Relative change that counts as nothing: drawn as a grey band around one.
     """
     lines = lines[:MOST_LINES][::-1]
-    figure, axes = new_figure(height=1.1 + 0.21 * len(lines))
+    # Names of targets may be long: two lines below the figure hold what one beside its axes would not.
+    written = textwrap.fill(short(label, 120), 64, break_on_hyphens=False)
+    names = {group: shortened(group, 60) for group in groups}
+    columns = 3 if max(map(len, names.values()), default=0) <= 20 else 1
+    figure, axes = new_figure(height=1.1 + 0.21 * len(lines) + 0.15 * written.count("\n") + 0.2 * (columns == 1))
     low, middle, high = (np.array([line[k] for line in lines]) for k in ("ratio_lower", "ratio", "ratio_upper"))
     y = np.arange(len(lines))
     if band > 0:
@@ -55,14 +60,15 @@ def ratios(lines: Sequence[Mapping[str, Any]], groups: Sequence[str], label: str
             marker,
             color=colour,
             ms=4.5,
-            label=short(group, 30) if group and mine.any() else None,
+            label=names[group] if group and mine.any() else None,
         )
-    axes.set(xscale="log", xlabel=short(label, 90), ylim=(-0.8, len(lines) - 0.2))
-    axes.set_yticks(y, [short(str(line["label"]), 46) for line in lines], fontsize=7.0)
+    axes.set(xscale="log", ylim=(-0.8, len(lines) - 0.2))
+    figure.supxlabel(written, fontsize="medium")
+    axes.set_yticks(y, [shortened(str(line["label"]), 46) for line in lines], fontsize=7.0)
     axes.grid(visible=False, axis="y")
     _ticks(axes, float(low.min()), float(high.max()))
     if len(axes.get_legend_handles_labels()[0]):
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.0 + 0.45 / figure.get_figheight()), ncols=3)
+        figure.legend(loc="outside upper center", ncols=columns)
     return figure
 
 
