@@ -28,6 +28,7 @@ _SHADES = LinearSegmentedColormap.from_list("slowdown", ["#ffffff", "#9aa5b1"])
 def contention(entries: Sequence[Slowdown]) -> Figure | None:
     """Slowdown of each workload beside each company, as measured; in brackets as predicted. None where there is none.
 
+    A cell is the median over its entries: campaigns, and sizes of what ran beside.
     Every cell holds its number, and grey deepens with it: the figure loses nothing in black and white.
     """
     beside = list(dict.fromkeys(entry.beside for entry in entries))
@@ -36,14 +37,16 @@ def contention(entries: Sequence[Slowdown]) -> Figure | None:
     victims = list(dict.fromkeys(entry.victim for entry in entries if entry.beside in beside))[:MOST_VICTIMS]
     if not victims:
         return None
-    grid = np.full((len(victims), len(beside)), np.nan)
-    texts: dict[tuple[int, int], str] = {}
+    cells: dict[tuple[int, int], list[Slowdown]] = {}
     for entry in entries:
         if entry.victim in victims and entry.beside in beside:
-            at = victims.index(entry.victim), beside.index(entry.beside)
-            grid[at] = entry.measured.median
-            guess = f"\n[{entry.predicted.median:.2f}]" if entry.predicted else ""
-            texts[at] = f"{entry.measured.median:.2f}{guess}"
+            cells.setdefault((victims.index(entry.victim), beside.index(entry.beside)), []).append(entry)
+    grid = np.full((len(victims), len(beside)), np.nan)
+    texts: dict[tuple[int, int], str] = {}
+    for at, same in cells.items():
+        grid[at] = np.median([entry.measured.median for entry in same])
+        guesses = [entry.predicted.median for entry in same if entry.predicted]
+        texts[at] = f"{grid[at]:.2f}" + (f"\n[{np.median(guesses):.2f}]" if guesses else "")
     predicts = any(entry.predicted for entry in entries)
     figure, axes = new_figure(1.9 + 0.62 * max(len(beside), FEWEST), 1.5 + (0.42 if predicts else 0.3) * len(victims))
     top = max(2.0, float(np.nanmax(grid)))

@@ -186,6 +186,17 @@ def test_slowdowns_are_of_the_same_work_around_the_mix_where_that_was_measured(
     assert alone.measured.median == pytest.approx(1.5)
 
 
+def test_a_cell_is_the_median_of_its_campaigns(table: pd.DataFrame, make_profile: Make) -> None:
+    days = [beside(table, f).assign(campaign=f"day {f}") for f in (1.2, 3.0, 1.4)]
+    rows = pd.concat(days, ignore_index=True)
+    rows["measurement_id"] = [f"d{at}" for at in range(len(rows))]
+    found = company.slowdowns(make_profile(table), rows, bases_of(rows), seed=0)
+    assert len(found) == 3
+    figure = company_figures.contention(found)
+    assert figure is not None
+    assert [text.get_text() for text in figure.axes[0].texts] == ["1.40"]
+
+
 def test_collectives_have_their_bus_bandwidth() -> None:
     base = {"target": "t", "op": "all_reduce", "flops": 0.0, "bytes": 2.0, "n_devices": 4.0, "campaign": "monday"}
     table = pd.DataFrame(
