@@ -11,9 +11,7 @@ result is there, and the processors have gone idle meanwhile, that is more than 
 result comes before anybody falls asleep. Runs shorter than `IDLE_S` cost the latter, long ones the former.
 
 **A hand-over.** A kernel that the compiler cuts into parts is handed to a pool of threads and waited for. Probes keep a
-thread on each device and show none of it. Chains of such kernels took 7 to 11 us more for each than half of the same
-loop on one thread, whether 256 KiB or 1 MiB (XLA on a Xeon of two cores). Assumed of other processors, within a factor
-of 2.3 either way (90 %).
+thread on each device and show none of it. Assumed, within a factor of 2.3 either way (90 %).
 """
 
 from __future__ import annotations

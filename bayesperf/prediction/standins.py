@@ -14,9 +14,8 @@ kin         median spread reason
 ``near``    1      0.25   one generator, other instructions: a factor of 1.5 either way (90 %)
 ``far``     2      0.9    between the rate of vector code and that of scalar code, which is 8 to 32 times slower:
                           0.45 to 9 (90 %)
-``unknown`` 4.5    1.5    0.4 to 50 (90 %), on top of the width that the model has for unseen operations: on a Xeon of
-                          two cores an arg-reduction moved 1 GB/s, a sort 0.04, where copies moved 25, and a depthwise
-                          convolution did 0.7 GFLOP/s, where others did 170
+``unknown`` 4.5    1.5    0.4 to 50 (90 %), on top of the width that the model has for unseen operations:
+                          sorts, arg-reductions and depthwise convolutions may be slower by orders of magnitude
 =========== ====== ====== =======================================================================================
 
 Assumed, not learned: a suite that measures a family replaces them.
